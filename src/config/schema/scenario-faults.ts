@@ -76,6 +76,9 @@ const faults = [
       .describe(
         "Whether a gateway in front of the service responds, without X-RateLimit headers and without counting the request. Defaults to false.",
       ),
+    executed: booleanFlag()
+      .exactOptional()
+      .describe("Whether the service executes the request first. Defaults to false. Not with `bare`."),
   }),
   requestFault(
     "gateway_limit",
@@ -107,6 +110,7 @@ const faults = [
   requestFault("truncate", "Breaks the connection in the middle of the body.", {}),
   requestFault("bad_json", "Makes the body invalid JSON.", {}),
   requestFault("html", "Responds 200 with an HTML page, as a proxy might.", {}),
+  requestFault("unsuccessful", "Responds 200 with `success: false`, without executing the request.", {}),
   requestFault("wrong_shape", "Replaces the body with JSON of the wrong shape.", {}),
   requestFault(
     "bad_records",
@@ -180,6 +184,8 @@ export const faultSchema = z
     if (entry.kind === "status" && entry.retry_after !== undefined && entry.retry_after_date !== undefined) {
       return rejectValue(context, entry, "must have retry_after or retry_after_date, not both");
     }
+    if (entry.kind === "status" && entry.bare === true && entry.executed === true)
+      return rejectValue(context, entry, "must not have both bare and executed");
     // Faults of the network and the clock have neither `match` nor `share`.
     const { after, for: forMs, match, share, ...own }: typeof entry & { match?: string; share?: Share } = entry;
     return {

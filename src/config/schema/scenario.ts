@@ -63,6 +63,9 @@ const apiKey = section({
 
 const service = section({
   limiter: oneOf(LIMITER_KINDS).default("token_bucket").describe("Rate limit algorithm."),
+  instances: wholeNumber(1, 20)
+    .default(1)
+    .describe("Number of instances behind a load balancer, each of which applies the rate limits by itself."),
   rate_limit_headers: oneOf(["category", "plan", "off"])
     .default("category")
     .describe("Which limit the X-RateLimit headers state; `off`: headers only on a 429."),
@@ -75,12 +78,18 @@ const service = section({
   page_limit_echo: oneOf(["effective", "requested"])
     .default("effective")
     .describe("Whether a clamped page states the effective or the requested limit."),
+  pages_after_end: oneOf(["empty", "not_found", "last"])
+    .default("empty")
+    .describe("Response to a page after the last one: no records, 404, or the records of the last page."),
   usage_scale: oneOf(["ratio", "percent"])
     .default("ratio")
     .describe("Scale of cpu_usage, memory_usage and disk_usage."),
   detail_uptime: oneOf(["floored", "rounded", "exact"])
     .default("floored")
     .describe("How a detail states `uptime_hours`: rounded down as in the list, rounded, or with decimals."),
+  uptime_since: oneOf(["boot", "creation"])
+    .default("boot")
+    .describe("Whether `uptime_hours` counts from the last boot, or from the creation of the node."),
   detail_location: oneOf(["same", "other_case"])
     .default("same")
     .describe(
@@ -95,6 +104,9 @@ const service = section({
   quarantine_end: oneOf(["duration", "never"])
     .default("duration")
     .describe("Whether a quarantine ends after its duration, or never by itself."),
+  quarantine_minutes_max: wholeNumber(1, 43_200)
+    .default(43_200)
+    .describe("Minutes after which a longer quarantine ends, although the response echoes the requested duration."),
   reboot_status: oneOf(["rebooting", "offline", "online"]).default("rebooting").describe("Status of a rebooting node."),
   booted_status: oneOf(["online", "starting"])
     .default("online")
@@ -104,12 +116,17 @@ const service = section({
   offline_values: oneOf(["last", "zero", "null"])
     .default("last")
     .describe("`uptime_hours` and usage of a node that is shown as offline or rebooting: the last values, 0 or null."),
-  timestamps: oneOf(["milliseconds", "seconds", "offset"])
+  timestamps: oneOf(["milliseconds", "seconds", "offset", "other_zone", "no_zone"])
     .default("milliseconds")
-    .describe("Form of timestamps: UTC with `Z`, with or without milliseconds, or with microseconds and `+00:00`."),
+    .describe(
+      "Form of timestamps: UTC with `Z`, with or without milliseconds; with microseconds and `+00:00`; in the zone `+05:30`; or UTC without a zone.",
+    ),
   last_seen_every: duration("0s", "1h")
     .prefault("0s")
     .describe("How often the service updates `last_seen`, which is rounded down to a multiple of it; `0s`: always."),
+  detail_last_seen_every: duration("0s", "1h")
+    .prefault("0s")
+    .describe("The same for details, which then may state an older `last_seen` than the list; `0s`: as the list."),
   error_body: oneOf(["code", "nested", "text", "empty"])
     .default("code")
     .describe("Body of error responses: `{error, message}`, `{error: {code, message}}`, text/plain, or none."),
@@ -142,7 +159,7 @@ const service = section({
     "Behavior of the session list. Unless the list is ordered by `started_at`, all sessions are sorted for every page, which is only suitable for small networks.",
   ),
 })
-  .transform((options) => camelKeys(options, "last_seen_every"))
+  .transform((options) => camelKeys(options, "last_seen_every", "detail_last_seen_every"))
   .prefault({})
   .describe("Behavior of the service that the API documentation does not specify.");
 
@@ -192,7 +209,9 @@ const churn = section({
     .describe("How long a node that left after a reboot stays away; `never`: it does not return."),
   reuse_ids: booleanFlag()
     .default(false)
-    .describe("Whether a returning node is a different machine with the same id and a new `created_at`."),
+    .describe(
+      "Whether a returning node is a different machine with the same id, in another place, and with a new `created_at`.",
+    ),
 })
   .transform((rates) => camelKeys(rates, "join_every", "leave_every", "vanish_for"))
   .prefault({})

@@ -19,6 +19,7 @@ import type { EpisodeContext, ServiceContext } from "../context.ts";
 import { obsoleteReason } from "../evaluation/action-planner.ts";
 import { findCandidate } from "../evaluation/decision-input.ts";
 import { actionChange, commitTransition, nodeText, notifyOfEpisode } from "./episode-transitions.ts";
+import { outdatedReadProblem } from "./node-reports.ts";
 
 type ExecutorDeps = EpisodeContext & ServiceContext;
 
@@ -30,8 +31,6 @@ export interface ExecutionSignals {
 
 /** An action is sent within this time after its node was read. */
 const READ_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
-/** An action is not sent if the last_seen of the read before it is earlier than that of the list by more than this. */
-const READ_OLDER_MS_MAX: DurationMs = 2 * MINUTE_MS;
 /** Detail of an action that was withdrawn because this controller stops. */
 const CANCELED_DETAIL = "the daemon stopped, or reloaded its configuration, before it was sent";
 /** Longest quarantine that a policy can request. A reply that states a longer one is ignored. */
@@ -133,21 +132,11 @@ async function readNodeNow(context: ExecutorDeps, { node }: Action, signal: Abor
   const error = await readNode(context, node, signal);
   if (error === null) {
     context.observed.replaceFleet(context.inventory.currentFleet());
-    return outdatedReadProblem(context, node);
+    return outdatedReadProblem(context, context.observed.slotOf(node)!);
   }
   const isForbidden = error.kind === "forbidden";
   if (isForbidden || error.kind === "unauthorized") context.apiKey.recordRejected(node, error.message, isForbidden);
   return `the node could not be read: ${error.message}`;
-}
-
-/** Returns why the read of a node may not show its current state, or null if it can be used. */
-function outdatedReadProblem({ observed }: ExecutorDeps, node: NodeId): string | null {
-  const { detailLastSeenMs, lastSeenMs } = observed.fleet;
-  const slot = observed.slotOf(node)!;
-  const olderMs = lastSeenMs.at(slot) - detailLastSeenMs.at(slot);
-  return olderMs > READ_OLDER_MS_MAX
-    ? `the service returned an old record of the node, as a cache does: its last_seen is ${formatSecondsLeft(olderMs)} before that of the list`
-    : null;
 }
 
 /**

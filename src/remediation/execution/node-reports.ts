@@ -1,4 +1,4 @@
-import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { type DurationMs, formatSecondsLeft, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { oncePerKey, oncePerObject } from "../../base/once-per-key.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
@@ -12,6 +12,8 @@ const DATE_PRECISION_MS: DurationMs = SECOND_MS;
 const AHEAD_MS_MAX: DurationMs = MINUTE_MS;
 /** After this time, responses count even without newer reports, because no cache keeps a response for so long. */
 const REPORT_DELAY_MS_MAX: DurationMs = HOUR_MS;
+/** An action is not sent if the last_seen of the read before it is earlier than that of the list by more than this. */
+const READ_OLDER_MS_MAX: DurationMs = 2 * MINUTE_MS;
 
 /** Returns a time of the journal on the service's clock, as it was at `at`, or null if that is unknown. */
 export function toServiceTime(
@@ -52,6 +54,20 @@ export function isDetailOlder(context: ReportsContext, sentAt: EpochMs, slot: nu
   const { detailLastSeenMs, lastSeenMs, listedAt } = context.observed.fleet;
   const since = (toServiceTime(context, sentAt, listedAt.at(slot)) ?? Number.NaN) + DATE_PRECISION_MS;
   return detailLastSeenMs.at(slot) <= since && lastSeenMs.at(slot) > since;
+}
+
+/**
+ * Returns why the read of a node may not show its current state, or null if it can be used. If the node has not reported
+ * for {@link REPORT_DELAY_MS_MAX} by the list either, no cache has kept the read: the details of the service lag.
+ */
+export function outdatedReadProblem({ client, clock, observed }: ReportsContext, slot: number): string | null {
+  const { detailLastSeenMs, lastSeenMs } = observed.fleet;
+  const lastSeen = lastSeenMs.at(slot);
+  const olderMs = lastSeen - detailLastSeenMs.at(slot);
+  const isLag = (client.serviceTime(clock.monotonic()) ?? Number.NaN) - lastSeen > REPORT_DELAY_MS_MAX;
+  return olderMs > READ_OLDER_MS_MAX && !isLag
+    ? `the service returned an old record of the node, as a cache does: its last_seen is ${formatSecondsLeft(olderMs)} before that of the list`
+    : null;
 }
 
 const latestReports = new WeakMap<Fleet, EpochMs>();

@@ -1,4 +1,4 @@
-import { MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { fail, type Result } from "../../base/result.ts";
 import type { FaultKind, ServiceOptions } from "../../config/schema/scenario.ts";
 import type { EpochMs } from "../../model/time.ts";
@@ -59,7 +59,8 @@ export function findFault<K extends FaultKind["kind"]>(
 
 /** Formats a time as the service's clock showed it, including the clock skew at that time. ISO 8601, UTC. */
 export function serviceTimestamp({ network, options }: ServiceBackend, at: EpochMs): string {
-  const text = formatTimestamp(at + clockSkewAt(network.faultSchedule, at));
+  const shownAt = at + clockSkewAt(network.faultSchedule, at);
+  const text = formatTimestamp(shownAt);
   switch (options.timestamps) {
     case "milliseconds":
       return text;
@@ -67,11 +68,17 @@ export function serviceTimestamp({ network, options }: ServiceBackend, at: Epoch
       return text.replace(/\.\d+/, "");
     case "offset":
       return text.replace("Z", "000+00:00");
+    case "other_zone":
+      return formatTimestamp(shownAt + OTHER_ZONE_MS).replace("Z", "+05:30");
+    case "no_zone":
+      return text.replace("Z", "");
     default:
       return options.timestamps satisfies never;
   }
 }
 
+/** Offset of the zone `+05:30`. */
+const OTHER_ZONE_MS: DurationMs = 5.5 * HOUR_MS;
 /** Maximum number of minutes whose text is kept. The timestamps of a list share few minutes. */
 const MINUTES_MAX = 2_000;
 /** The first 17 characters of a timestamp, by minute. */

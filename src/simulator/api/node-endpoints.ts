@@ -66,7 +66,8 @@ export function quarantineNode(call: EndpointCall): EndpointResult {
   // The sessions are cut first to count them, since the quarantine would end them without a count.
   const disconnected = cutSessions(network.traffic, node.value, call.at - network.startMs, "closed");
   const isEnding = call.service.options.quarantineEnd === "duration";
-  const until = isEnding ? call.at + minutes * MINUTE_MS : Number.MAX_SAFE_INTEGER;
+  const servedMinutes = Math.min(minutes, call.service.options.quarantineMinutesMax);
+  const until = isEnding ? call.at + servedMinutes * MINUTE_MS : Number.MAX_SAFE_INTEGER;
   quarantine(network.fleet, node.value, until, call.at);
   return ok({
     status: 200,

@@ -21,18 +21,19 @@ export type DetailedNode = ReturnType<typeof detailedNode>;
 export const reportedAt = (node: SimulatedNode, at: EpochMs, seenUntil: EpochMs): EpochMs =>
   Math.min(lastHeartbeat(node, at), seenUntil);
 
-/**
- * Returns the `last_seen` of a node whose last report was at `at`, rounded down as the option `lastSeenEveryMs` says.
- */
-const lastSeenAt = ({ options: { lastSeenEveryMs } }: ServiceBackend, at: EpochMs): EpochMs =>
-  lastSeenEveryMs === 0 ? at : Math.floor(at / lastSeenEveryMs) * lastSeenEveryMs;
+/** Returns the `last_seen` of a node whose last report was at `at`, rounded down to a multiple of `everyMs` unless it is 0. */
+const lastSeenAt = (everyMs: DurationMs, at: EpochMs): EpochMs =>
+  everyMs === 0 ? at : Math.floor(at / everyMs) * everyMs;
 
 /** Returns the uptime at the node's last report, in hours. */
-const exactUptimeHours = (node: SimulatedNode, at: EpochMs): number =>
-  Math.max(0, (lastHeartbeat(node, at) - node.bootAt) / HOUR_MS);
+const exactUptimeHours = ({ options: { uptimeSince } }: ServiceBackend, node: SimulatedNode, at: EpochMs): number => {
+  const since = uptimeSince === "boot" ? node.bootAt : node.createdAt;
+  return Math.max(0, (lastHeartbeat(node, at) - since) / HOUR_MS);
+};
 
 /** Returns the uptime at the node's last report, in whole hours. */
-export const uptimeHours = (node: SimulatedNode, at: EpochMs): number => Math.floor(exactUptimeHours(node, at));
+const uptimeHours = (service: ServiceBackend, node: SimulatedNode, at: EpochMs): number =>
+  Math.floor(exactUptimeHours(service, node, at));
 
 /** Returns the node's lifetime traffic in GB. The part before the start is estimated from its size and age. */
 function bandwidthOf(network: Network, node: SimulatedNode, at: EpochMs): number {
@@ -73,8 +74,8 @@ export function listedNode(service: ServiceBackend, node: SimulatedNode, at: Epo
     region: node.region,
     ip_address: node.ipAddress,
     version: node.version,
-    last_seen: serviceTimestamp(service, lastSeenAt(service, reportedAt(node, at, seenUntil))),
-    uptime_hours: statedValue(service, node, uptimeHours(node, at)),
+    last_seen: serviceTimestamp(service, lastSeenAt(service.options.lastSeenEveryMs, reportedAt(node, at, seenUntil))),
+    uptime_hours: statedValue(service, node, uptimeHours(service, node, at)),
     active_sessions: active,
     bandwidth_gb: bandwidthOf(service.network, node, at),
   };
@@ -92,7 +93,15 @@ export function detailedNode(service: ServiceBackend, node: SimulatedNode, at: E
   return {
     ...listedNode(service, node, at, seenUntil),
     ...(isOtherCase && { country: node.country.toLowerCase(), region: node.region.toUpperCase() }),
-    uptime_hours: statedValue(service, node, UPTIME_ROUNDING[options.detailUptime](exactUptimeHours(node, at))),
+    last_seen: serviceTimestamp(
+      service,
+      lastSeenAt(options.detailLastSeenEveryMs || options.lastSeenEveryMs, reportedAt(node, at, seenUntil)),
+    ),
+    uptime_hours: statedValue(
+      service,
+      node,
+      UPTIME_ROUNDING[options.detailUptime](exactUptimeHours(service, node, at)),
+    ),
     cpu_usage: scaled(cpu),
     memory_usage: scaled(memory),
     disk_usage: scaled(disk),

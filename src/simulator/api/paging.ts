@@ -61,14 +61,11 @@ export function answerPage<Item, T extends { readonly id: string }>(
   if (!requested.ok) return requested;
   const { limit, statedLimit } = requested.value;
   const ignored = findFault(call.activeFaults, "page_ignored");
-  const offset = ignored === null ? requested.value.offset : 0;
+  const requestedOffset = ignored === null ? requested.value.offset : 0;
   const { recordsMax } = list.options;
-  if (offset >= recordsMax) {
-    return endpointError(
-      400,
-      "page_too_far",
-      `only the first ${recordsMax} records can be listed; offset is ${offset}`,
-    );
+  if (requestedOffset >= recordsMax) {
+    const message = `only the first ${recordsMax} records can be listed; offset is ${requestedOffset}`;
+    return endpointError(400, "page_too_far", message);
   }
   const missing = missingPositions(call);
   const isListed = (_: unknown, position: number) => !missing.has(position % PATTERN_LENGTH);
@@ -78,6 +75,8 @@ export function answerPage<Item, T extends { readonly id: string }>(
   // Duplicates of the first records follow the last record.
   const duplication = findFault(call.activeFaults, "duplicates");
   const duplicates = Math.min(listed, duplication?.records ?? 0);
+  const offset = servedOffset(call, requestedOffset, limit, listed + duplicates);
+  if (offset === null) return endpointError(404, "page_not_found", `there is no page ${requested.value.page}`);
   const from = Math.max(offset, listed);
   const to = Math.max(from, Math.min(offset + limit, listed + duplicates));
   const repeated = slice(from - listed, to - listed).map(list.recordOf);
@@ -92,6 +91,13 @@ export function answerPage<Item, T extends { readonly id: string }>(
     status: 200,
     value: { data: corruptRecords(call, data), pagination: { page, limit: statedLimit, total } },
   });
+}
+
+/** Returns the offset of the page to serve, or null if there is no such page. The first page always exists. */
+function servedOffset({ service }: EndpointCall, offset: number, limit: number, length: number): number | null {
+  const { pagesAfterEnd } = service.options;
+  if (offset === 0 || offset < length || pagesAfterEnd === "empty") return offset;
+  return pagesAfterEnd === "not_found" ? null : Math.max(0, Math.ceil(length / limit) - 1) * limit;
 }
 
 function statedTotal(

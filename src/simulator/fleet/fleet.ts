@@ -16,7 +16,7 @@ import {
   startFailure,
   startReboot,
 } from "./failures.ts";
-import { createNode, isServing, NEVER, SIZE_MAX, type SimulatedNode } from "./node.ts";
+import { createNode, isServing, NEVER, replaceMachine, SIZE_MAX, type SimulatedNode } from "./node.ts";
 import { nodeIndex, VERSIONS } from "./node-identity.ts";
 
 /** How the sessions of a node end when it stops serving: they are closed gracefully or lost. */
@@ -222,7 +222,7 @@ function returnNode(fleet: Fleet, node: SimulatedNode, at: EpochMs): void {
   node.isPresent = true;
   node.returnAt = NEVER;
   node.unreportedBootAt = at;
-  if (fleet.churn.reuseIds) node.createdAt = at;
+  if (fleet.churn.reuseIds) replaceMachine(fleet.seed, node, at);
   recordMembershipChange(fleet, node, "returned", at);
   insertNode(fleet, node, at);
 }

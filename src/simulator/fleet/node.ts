@@ -22,12 +22,12 @@ export const SIZE_MAX = 4;
 export interface SimulatedNode {
   readonly index: number;
   readonly id: string;
-  readonly name: string;
-  readonly country: string;
+  name: string;
+  country: string;
   /** Index into COUNTRIES. */
-  readonly countryIndex: number;
-  readonly region: string;
-  readonly ipAddress: string;
+  countryIndex: number;
+  region: string;
+  ipAddress: string;
   createdAt: EpochMs;
   readonly size: number;
   /** Offset of the reports within the interval, so that the nodes do not report at the same time. */
@@ -115,6 +115,13 @@ export function createNode(seed: Uint32, index: number, at: EpochMs, isNew = fal
     nextAt: NEVER,
     drawCount: 0,
   };
+}
+
+/** Makes a node a different machine with the same id, usually in another place, which was created at `at`. */
+export function replaceMachine(seed: Uint32, node: SimulatedNode, at: EpochMs): void {
+  const machine = createNode(hash(seed, Math.floor(at / SECOND_MS)), node.index, at, true);
+  const { name, country, countryIndex, region, ipAddress, createdAt } = machine;
+  Object.assign(node, { name, country, countryIndex, region, ipAddress, createdAt });
 }
 
 /** Returns whether the node accepts sessions. */

@@ -75,7 +75,9 @@ export const dateHeader = (at: EpochMs): Record<string, string> => ({ date: new 
 export function interceptedReply(fault: FaultKind, serviceNow: EpochMs): Reply | null {
   switch (fault.kind) {
     case "status":
-      return statusReply(fault, serviceNow);
+      return fault.executed === true ? null : statusReply(fault, serviceNow);
+    case "unsuccessful":
+      return jsonReply(200, { success: false, message: "The operation could not be completed" });
     case "hang":
     case "reset":
       return { status: 0, headers: {}, body: "", deliveryFault: fault };
@@ -88,9 +90,13 @@ export function interceptedReply(fault: FaultKind, serviceNow: EpochMs): Reply |
   }
 }
 
-/** Applies a fault to the reply of an executed request. A reply without a body can only be lost. */
-export function distortReply(fault: FaultKind, reply: Reply): Reply {
+/**
+ * Applies a fault to the reply of an executed request. A reply without a body can only be lost or replaced. `serviceNow`
+ * is the skewed time.
+ */
+export function distortReply(fault: FaultKind, reply: Reply, serviceNow: EpochMs): Reply {
   if (fault.kind === "lost_reply") return { ...reply, deliveryFault: { kind: "reset" } };
+  if (fault.kind === "status" && fault.executed === true) return statusReply(fault, serviceNow);
   if (reply.body === "") return reply;
   switch (fault.kind) {
     case "truncate":

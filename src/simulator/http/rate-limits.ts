@@ -35,13 +35,17 @@ export interface CustomLimits {
   readonly categories?: Partial<Record<Category, LimiterOptions>>;
 }
 
-/** The service's limits and their usage. Each key has separate category limits, and all keys share the plan limits. */
+/**
+ * The service's limits and their usage. Each key has separate category limits, and all keys share the plan limits. Each
+ * instance of the service counts the requests that it receives.
+ */
 export interface ApiLimits {
   readonly options: ServiceOptions;
   readonly plan: PlanLimits;
-  /** Requests a minute over all categories, or null if unlimited. */
-  readonly planMinute: Limiter | null;
+  /** Requests a minute over all categories, by instance, or null if unlimited. */
+  readonly planMinutes: readonly (Limiter | null)[];
   readonly categorySizes: Readonly<Record<Category, LimiterOptions>>;
+  /** By key and instance. */
   readonly categories: Map<string, Record<Category, Limiter>>;
   /** Start of the current month (UTC). */
   monthStart: EpochMs;
@@ -64,11 +68,12 @@ export function createApiLimits(options: ServiceOptions, customLimits: CustomLim
   const plan = { ...PLANS[options.plan], ...customLimits.plan };
   const sizes = { ...CATEGORY_LIMITS, ...customLimits.categories };
   const limit = plan.requestsPerMinute;
-  const minute = Number.isFinite(limit) ? limiter(options, { limit, burst: limit, windowMs: MINUTE_MS }) : null;
+  const createPlanMinute = () =>
+    Number.isFinite(limit) ? limiter(options, { limit, burst: limit, windowMs: MINUTE_MS }) : null;
   return {
     options,
     plan,
-    planMinute: minute,
+    planMinutes: Array.from({ length: options.instances }, createPlanMinute),
     categorySizes: sizes,
     categories: new Map(),
     monthStart: Number.NaN,
@@ -78,7 +83,8 @@ export function createApiLimits(options: ServiceOptions, customLimits: CustomLim
 
 /**
  * Decides whether a request is admitted, and counts it if so. `account` is the key; requests without a valid key (null)
- * share category limits and do not count towards the plan. `inFlight` includes this request.
+ * share category limits and do not count towards the plan. `inFlight` includes this request. `instance` is the instance
+ * of the service that receives it, from 0.
  */
 export function checkLimits(
   apiLimits: ApiLimits,
@@ -86,9 +92,10 @@ export function checkLimits(
   category: Category,
   inFlight: number,
   at: EpochMs,
+  instance = 0,
 ): LimitDecision {
-  const limiterOfCategory = categoryLimiters(apiLimits, account ?? "")[category];
-  const minute = account === null ? null : apiLimits.planMinute;
+  const limiterOfCategory = categoryLimiters(apiLimits, `${account ?? ""} ${instance}`)[category];
+  const minute = account === null ? null : apiLimits.planMinutes[instance]!;
   const cap = account === null ? null : exceededPlanCap(apiLimits, inFlight, at);
   if (cap !== null) return { refusedBy: cap.refusedBy, verdict: cap.verdict };
   for (const candidate of [minute, limiterOfCategory]) {
@@ -130,14 +137,14 @@ const exhaustedVerdict = (limit: number, resetEpochMs: EpochMs, at: EpochMs): Ve
   retryAfterSeconds: Math.max(1, Math.ceil((resetEpochMs - at) / 1_000)),
 });
 
-function categoryLimiters(apiLimits: ApiLimits, account: string): Record<Category, Limiter> {
-  const known = apiLimits.categories.get(account);
+function categoryLimiters(apiLimits: ApiLimits, accountAndInstance: string): Record<Category, Limiter> {
+  const known = apiLimits.categories.get(accountAndInstance);
   if (known !== undefined) return known;
   const limiters = {
     node_management: limiter(apiLimits.options, apiLimits.categorySizes.node_management),
     session_monitoring: limiter(apiLimits.options, apiLimits.categorySizes.session_monitoring),
   };
-  apiLimits.categories.set(account, limiters);
+  apiLimits.categories.set(accountAndInstance, limiters);
   return limiters;
 }
 

@@ -10,6 +10,7 @@ import {
   type ServiceBackend,
 } from "../api/endpoint-context.ts";
 import { categoryOf, findRoute, type RouteMatch } from "../api/routes.ts";
+import { hash } from "../hash.ts";
 import { advanceNetwork, createNetwork, replaceFaults } from "../network.ts";
 import {
   dateHeader,
@@ -132,15 +133,13 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
   const scopes = service.keys.get(key);
   const account = scopes === undefined ? null : key;
   const activeFaults = activeFaultsFor(service.network.faultSchedule, request.method, request.path, service.serial, at);
-  const gatewayAnswer = gatewayReply(
-    service.gatewayLimiters,
-    activeFaults,
-    at,
-    at + clockSkewAt(service.network.faultSchedule, at),
-  );
+  const serviceNow = at + clockSkewAt(service.network.faultSchedule, at);
+  const gatewayAnswer = gatewayReply(service.gatewayLimiters, activeFaults, at, serviceNow);
   if (gatewayAnswer !== null)
     return finishReply(service, destination, gatewayAnswer, {}, at, dateOffsetOf(activeFaults));
-  const decision = checkLimits(service.apiLimits, account, categoryOf(pathname), concurrentRequests(service), at);
+  const instance = hash(service.network.seed ^ 0x1a57, service.serial) % service.options.instances;
+  const inFlight = concurrentRequests(service);
+  const decision = checkLimits(service.apiLimits, account, categoryOf(pathname), inFlight, at, instance);
   const call = {
     service,
     id: "",
@@ -151,10 +150,10 @@ export function handleRequest(service: SimulatedService, request: Request, now: 
   };
   const reply =
     refusedByLimit(service, decision) ??
-    interceptRequest(activeFaults, at + clockSkewAt(service.network.faultSchedule, at)) ??
+    interceptRequest(activeFaults, serviceNow) ??
     resultReply(service.options, scopes === undefined ? UNKNOWN_KEY : answerRequest(call, destination, scopes));
   const cached = request.method === "GET" ? cachedReply(service, activeFaults, request.path, reply) : reply;
-  const distorted = distortWithFaults(activeFaults, cached, decision);
+  const distorted = distortWithFaults(activeFaults, cached, decision, serviceNow);
   const limits = statedLimits(service, decision, distorted, activeFaults, at);
   return compressReply(
     service.options.compression,
@@ -246,9 +245,14 @@ function cachedReply(
 }
 
 /** Applies the faults to a reply, unless a limit rejected the request. */
-function distortWithFaults(activeFaults: readonly ActiveFault[], reply: Reply, { refusedBy }: LimitDecision): Reply {
+function distortWithFaults(
+  activeFaults: readonly ActiveFault[],
+  reply: Reply,
+  { refusedBy }: LimitDecision,
+  serviceNow: EpochMs,
+): Reply {
   if (refusedBy !== null || reply.deliveryFault !== undefined) return reply;
-  return activeFaults.reduce((changed, { fault }) => distortReply(fault, changed), reply);
+  return activeFaults.reduce((changed, { fault }) => distortReply(fault, changed, serviceNow), reply);
 }
 
 /** Adds the headers of every reply, and counts the reply. */

@@ -42,23 +42,28 @@ nodes: 0
 sessions: 12
 service:
   limiter: fixed_window
+  instances: 3
   rate_limit_headers: plan
   first_page: 0
   page_limit_default: 10
   page_limit_max: 20
   page_limit_over: reject
   page_limit_echo: requested
+  pages_after_end: last
   usage_scale: percent
   detail_uptime: exact
+  uptime_since: creation
   detail_location: other_case
   created_at: boot
   quarantine_status: maintenance
   quarantine_end: never
+  quarantine_minutes_max: 60
   reboot_status: offline
   booted_status: starting
   offline_values: zero
   timestamps: offset
   last_seen_every: 1m
+  detail_last_seen_every: 5m
   error_body: empty
   action_reply: no_content
   list_ended_sessions: true
@@ -80,23 +85,28 @@ keys: [{ key: k, scopes: [nodes:read] }]
     sessions: 12,
     service: {
       limiter: "fixed_window",
+      instances: 3,
       rateLimitHeaders: "plan",
       firstPage: 0,
       pageLimitDefault: 10,
       pageLimitMax: 20,
       pageLimitOver: "reject",
       pageLimitEcho: "requested",
+      pagesAfterEnd: "last",
       usageScale: "percent",
       detailUptime: "exact",
+      uptimeSince: "creation",
       detailLocation: "other_case",
       createdAt: "boot",
       quarantineStatus: "maintenance",
       quarantineEnd: "never",
+      quarantineMinutesMax: 60,
       rebootStatus: "offline",
       bootedStatus: "starting",
       offlineValues: "zero",
       timestamps: "offset",
       lastSeenEveryMs: 60_000,
+      detailLastSeenEveryMs: 300_000,
       errorBody: "empty",
       actionReply: "no_content",
       listEndedSessions: true,
@@ -170,6 +180,7 @@ test("the shipped rough day has every kind of fault", () => {
     "stale_last_seen",
     "status",
     "truncate",
+    "unsuccessful",
     "vanished",
     "wrong_date",
     "wrong_shape",
@@ -230,7 +241,7 @@ faults:
   - { kind: clock_skew, for: 1m, skew: +5 }
 `;
   const kinds =
-    "must be one of status, gateway_limit, limit_headers, wrong_date, hang, reset, truncate, bad_json, html, wrong_shape, bad_records, many_labels, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, duplicates, page_ignored, bad_details, stale_last_seen, cached, region_dark, clock_skew";
+    "must be one of status, gateway_limit, limit_headers, wrong_date, hang, reset, truncate, bad_json, html, unsuccessful, wrong_shape, bad_records, many_labels, slow_drip, huge_body, redirect, lost_reply, vanished, empty_list, duplicates, page_ignored, bad_details, stale_last_seen, cached, region_dark, clock_skew";
   expect(scenarioErrors(text)).toEqual([
     '1:8: nodes: found "ten"; must be a whole number from 0 to 1000000',
     '2:23: rates.fault_every: found "0s"; must be a duration such as 30d, or never',
@@ -263,6 +274,7 @@ test("rejects header values that can't be sent, and keys that a fault ignores", 
   - { kind: status, status: 503, for: 1m, retry_after: 5, retry_after_date: 5s }
   - { kind: region_dark, for: 1m, region: eu-west, share: 5% }
   - { kind: clock_skew, for: 1m, skew: 5s, match: GET }
+  - { kind: status, status: 500, for: 1m, bare: true, executed: true }
 `;
   const refused = "unknown key; must be one of kind, after, for";
   expect(scenarioErrors(text)).toEqual([
@@ -271,5 +283,6 @@ test("rejects header values that can't be sent, and keys that a fault ignores", 
     "4:5: faults[2]: found the keys kind, status, for, retry_after, retry_after_date; must have retry_after or retry_after_date, not both",
     `5:52: faults[3].share: ${refused}, region`,
     `6:44: faults[4].match: ${refused}, skew`,
+    "7:5: faults[5]: found the keys kind, status, for, bare, executed; must not have both bare and executed",
   ]);
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import type { EpochMs } from "../../../src/model/time.ts";
+import { defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
 import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import {
   churnAfterReboots,
@@ -65,6 +66,20 @@ describe("details that a cache keeps while the list shows that the node has repo
     await network.advance(40 * MINUTE_MS);
     expect(actionLines(network)).toEqual(["reboot: in_doubt"]);
   });
+});
+
+test("a node is healed within about an hour although its detail always states an older last_seen than the list", async () => {
+  const service = { ...defaultServiceOptions, detailLastSeenEveryMs: 20 * MINUTE_MS };
+  const config = remediationConfig([rebootOffline()]);
+  const network = await startQuietNetwork({ config, scenario: { service } });
+  await network.advance(10 * MINUTE_MS);
+  network.failNode(network.nodes()[0]!);
+  await network.advance(50 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.actions()[0]).toMatchObject({ state: "withdrawn", detail: expect.stringContaining("last_seen") });
+  await network.advance(90 * MINUTE_MS);
+  expect(actionLines(network).at(-1)).toBe("reboot: verified");
+  expect(episodeStates(network)).toEqual(["healed"]);
 });
 
 /** Wraps the service so that the list shows a node as offline. */

@@ -131,29 +131,6 @@ test("states the uptime and usage of a node that is offline as the option says",
   expect(valuesOf("null")).toEqual({ before, listed: null, detailed: null, cpu: null });
 });
 
-test("writes timestamps in the form that the option says", () => {
-  const createdAt = (timestamps: "milliseconds" | "seconds" | "offset") => {
-    const client = createTestClient(scenarioWith({}, { timestamps }));
-    return json(client.get(`/v1/nodes/${json(client.get("/v1/nodes")).data[3].id}`)).created_at;
-  };
-  const full = createdAt("milliseconds");
-  expect(full).toMatch(/^.{19}\.\d{3}Z$/);
-  expect(createdAt("seconds")).toBe(full.replace(/\.\d+/, ""));
-  expect(createdAt("offset")).toBe(full.replace("Z", "000+00:00"));
-});
-
-test("states last_seen as of the last time that the service updates it", () => {
-  const client = createTestClient(scenarioWith({}, { lastSeenEveryMs: 60_000 }));
-  const lastSeen = () => json(client.get("/v1/nodes")).data.map((node: { last_seen: string }) => node.last_seen);
-  const minute = Math.floor(START / 60_000) * 60_000;
-  const lastSeenAt = (at: number) => {
-    client.now = at;
-    return [...new Set(lastSeen())];
-  };
-  expect(lastSeenAt(minute + 59_000)).toEqual([new Date(minute).toISOString()]);
-  expect(lastSeenAt(minute + 90_000)).toEqual([new Date(minute + 60_000).toISOString()]);
-});
-
 test("lists and returns a quarantined node with the status that the option says", () => {
   const statusOf = (quarantineStatus: "quarantined" | "maintenance" | "offline") => {
     const client = createTestClient(scenarioWith({}, { quarantineStatus }));

@@ -1,5 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { type Fault, type ListOptions, NODE_ORDERS, SESSION_ORDERS } from "../../../src/config/schema/scenario.ts";
+import {
+  type Fault,
+  type ListOptions,
+  NODE_ORDERS,
+  SESSION_ORDERS,
+  type ServiceOptions,
+} from "../../../src/config/schema/scenario.ts";
 import { defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
 import { actualNodes } from "../../harness/simulator/actual-state.ts";
 import { createTestClient, json, START, scenarioWith, type TestClient } from "../api-caller.ts";
@@ -128,6 +134,20 @@ test("answers 400 for a page beyond recordsMax", () => {
   expect([1, 2, 3].map((number) => client.get(`/v1/nodes?limit=10&page=${number}`).status)).toEqual([200, 200, 400]);
   expect(page(client, "/v1/nodes?limit=10").pagination.total).toBe(40);
   expect(client.get("/v1/sessions?limit=10&page=3").status).toBe(200);
+});
+
+test("answers a page after the last one as the option says", () => {
+  const fifth = (pagesAfterEnd: ServiceOptions["pagesAfterEnd"]) => {
+    const client = createTestClient(scenarioWith({}, { pagesAfterEnd }));
+    const [fourth, beyond] = [4, 5].map((number) => client.get(`/v1/nodes?limit=10&page=${number}`));
+    return { status: beyond!.status, records: json(beyond!).data, last: json(fourth!).data };
+  };
+  expect(fifth("empty")).toMatchObject({ status: 200, records: [] });
+  expect(fifth("not_found").status).toBe(404);
+  const { records, last } = fifth("last");
+  expect(records).toEqual(last);
+  const empty = createTestClient(scenarioWith({ nodes: 0 }, { pagesAfterEnd: "not_found" }));
+  expect(empty.get("/v1/nodes").status).toBe(200);
 });
 
 describe("a list with duplicates", () => {

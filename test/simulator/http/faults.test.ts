@@ -57,6 +57,25 @@ test("a request that a fault answers is not executed but counts for the limit", 
   expect(json(client.get(`/v1/nodes/${id}`)).status).toBe("online");
 });
 
+describe("an action", () => {
+  const rebootWith = (fault: Fault["fault"]) => {
+    const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, match: "POST", fault });
+    const { id } = client.service.network.fleet.nodes[0]!;
+    const reply = client.post(`/v1/nodes/${id}/reboot`);
+    return { reply, status: json(client.get(`/v1/nodes/${id}`)).status };
+  };
+
+  test("is executed although the service answers with an error", () => {
+    const { reply, status } = rebootWith({ kind: "status", status: 504, executed: true });
+    expect([reply.status, status]).toEqual([504, "rebooting"]);
+  });
+
+  test("is not executed although the service answers with 200", () => {
+    const { reply, status } = rebootWith({ kind: "unsuccessful" });
+    expect([reply.status, json(reply).success, status]).toEqual([200, false, "online"]);
+  });
+});
+
 describe("the list", () => {
   const ids = (client: ReturnType<typeof createTestClient>) =>
     json(client.get("/v1/nodes?limit=1000")).data.map(({ id }: { id: string }) => id);

@@ -23,6 +23,14 @@ test("each category has a limit: a token bucket admits the burst, a window only 
   expect(admittedOf("/v1/sessions?limit=1", 1_200, { limiter: "sliding_window" })).toBe(500);
 });
 
+test("each instance counts the requests that it receives, so its headers contradict those of the others", () => {
+  const client = createTestClient(scenarioWith({}, { limiter: "fixed_window", instances: 2 }));
+  const replies = Array.from({ length: 300 }, () => client.get("/v1/nodes?limit=1"));
+  expect(replies.filter(({ status }) => status === 200)).toHaveLength(200);
+  const remaining = replies.map(({ headers }) => Number(headers["x-ratelimit-remaining"]));
+  expect(remaining.slice(0, 100).some((calls, index) => index > 0 && calls > remaining[index - 1]!)).toBe(true);
+});
+
 test("limits each category and each key separately", () => {
   const keys = [SIMULATION_KEY, "other"].map((key) => ({ key, scopes: ["nodes:read", "sessions:read"] }));
   const client = createTestClient(scenarioWith({ keys }));

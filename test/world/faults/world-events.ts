@@ -108,7 +108,7 @@ export function longDowntimes(choices: RandomChoices, fromMs: DurationMs, untilM
   return [{ atMs, event: choices.chance(0.5) ? { kind: "restart", downMs } : killEvent(choices, downMs) }];
 }
 
-/** Draws periods in which reboots are executed late, twice or never, in the order of their starts. */
+/** Draws periods in which reboots and quarantines are executed late, twice or never, in the order of their starts. */
 export function lateReboots(choices: RandomChoices, fromMs: DurationMs, untilMs: DurationMs): readonly TimedEvent[] {
   return choices.times(fromMs, untilMs, (untilMs - fromMs) / LATE_ACTIONS_INTERVAL_MS).map((atMs) => {
     const forMs = Math.min(choices.ms(10 * MINUTE_MS, 3 * HOUR_MS), untilMs - atMs);

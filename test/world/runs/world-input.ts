@@ -1,13 +1,7 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import type { CollectionSettings } from "../../../src/collectors/collector-manager.ts";
-import {
-  LIMITER_KINDS,
-  NODE_ORDERS,
-  type Scenario,
-  SESSION_ORDERS,
-  type ServiceOptions,
-} from "../../../src/config/schema/scenario.ts";
+import type { Scenario, ServiceOptions } from "../../../src/config/schema/scenario.ts";
 import type { EpochMs } from "../../../src/model/time.ts";
 import { type Limits, pollingCallsPerMonth } from "../../../src/rate-limit/limits.ts";
 import { billingMonthOf } from "../../../src/rate-limit/monthly-budget.ts";
@@ -22,10 +16,12 @@ import {
   randomFaults,
   regionOutages,
 } from "../faults/faults-input.ts";
+import { answeredActions, instanceFaults } from "../faults/instance-faults.ts";
 import { longWaits } from "../faults/long-waits.ts";
 import { lateReboots, longDowntimes, randomEvents, suspensions, type TimedEvent } from "../faults/world-events.ts";
 import { randomConfig } from "./policies-input.ts";
 import { createRandomChoices, type RandomChoices } from "./random-choices.ts";
+import { randomService } from "./service-input.ts";
 
 /** The input of a run, derived from a seed. */
 export interface WorldInput {
@@ -84,9 +80,6 @@ const SMALL_FLEETS = [20, 30, 45] as const;
 export const nodesOf = (seed: number): number =>
   createRandomChoices(seededRandom(seed * 31 + 5)).pick(seed % 8 === 6 ? SMALL_FLEETS : FLEETS);
 
-/** Smaller pages can't show a list in the order of last_seen. */
-const WALKABLE_PAGE_LIMIT_MIN = 100;
-
 /** Returns the input of a seed. The same seed and size give the same input. */
 export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput {
   const choices = createRandomChoices(seededRandom(seed * 7_919));
@@ -94,7 +87,7 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
   const quietAtMs = Math.max(WARM_UP_MS, endMs - QUIET_PERIOD_MS);
   const plan = choices.pick(["starter", "business", "business", "enterprise"] as const);
   const callsPerMonth = plan === "starter" && choices.chance(0.3) ? 60_000 : null;
-  const service = variantOf(seed, walkable(serviceOf(choices, plan)));
+  const service = randomService(seed, choices, plan);
   const settings = { ...settingsOf(choices, limitsOf(plan, callsPerMonth)), usageScale: service.usageScale };
   const config = randomConfig(choices);
   const waits = seed % 8 === 6 ? longWaits(createRandomChoices(seededRandom(seed * 4_001)), WARM_UP_MS, quietAtMs) : [];
@@ -122,6 +115,8 @@ export function worldInput(seed: number, { nodes, days }: WorldSize): WorldInput
       ...cacheFaults(createRandomChoices(seededRandom(seed * 3_011)), WARM_UP_MS, quietAtMs),
       ...phantomFaults(createRandomChoices(seededRandom(seed * 1_009)), WARM_UP_MS, quietAtMs),
       ...longFaults(createRandomChoices(seededRandom(seed * 6_007)), WARM_UP_MS, quietAtMs),
+      ...instanceFaults(createRandomChoices(seededRandom(seed * 8_009)), WARM_UP_MS, quietAtMs),
+      ...answeredActions(createRandomChoices(seededRandom(seed * 8_017)), WARM_UP_MS, quietAtMs),
       ...waits.map(({ fault }) => fault),
       ...regionOutages(createRandomChoices(seededRandom(seed * 2_017)), WARM_UP_MS, quietAtMs),
     ],
@@ -162,52 +157,6 @@ function limitsOf(plan: ServiceOptions["plan"], callsPerMonth: number | null): L
   return callsPerMonth === null ? limits : { ...limits, plan: { ...limits.plan, callsPerMonth } };
 }
 
-/**
- * Small pages of a list in the order of last_seen shift by about as much as they hold while the next page is read,
- * always in the same way, since the simulated nodes report every 15 s. No sequence of pages shows such a list.
- */
-function walkable(service: ServiceOptions): ServiceOptions {
-  const { nodeList, pageLimitMax } = service;
-  const isUnwalkable = nodeList.order.endsWith("last_seen") && pageLimitMax < WALKABLE_PAGE_LIMIT_MIN;
-  return isUnwalkable ? { ...service, nodeList: { ...nodeList, order: "joined" } } : service;
-}
-
-/** By the number of the seed, modulo 16. */
-const REBOOT_STATUSES: Readonly<Record<number, ServiceOptions["rebootStatus"]>> = {
-  1: "offline",
-  3: "online",
-  11: "offline",
-};
-
-/** Draws or derives further options from the number of the seed alone, so that all else stays as it was. */
-function variantOf(seed: number, service: ServiceOptions): ServiceOptions {
-  const choices = createRandomChoices(seededRandom(seed * 4_799));
-  const totalCounts = seed % 16 === 9 ? "list_unless_empty" : "list";
-  return {
-    ...service,
-    detailUptime: choices.pick(["floored", "floored", "rounded", "exact"]),
-    detailLocation: seed % 8 === 2 ? "other_case" : "same",
-    createdAt: createdAtOf(seed),
-    quarantineStatus: seed % 8 === 4 ? "maintenance" : seed % 16 === 10 ? "offline" : "quarantined",
-    quarantineEnd: seed % 8 === 7 ? "never" : "duration",
-    rateLimitReset: seed % 16 === 14 ? "milliseconds" : "seconds",
-    rebootStatus: REBOOT_STATUSES[seed % 16] ?? "rebooting",
-    usageScale: seed % 8 === 5 ? "percent" : "ratio",
-    unknownNodeStatus: seed % 16 === 7 ? 403 : service.unknownNodeStatus,
-    nodeList: { ...service.nodeList, totalCounts },
-    sessionList: { ...service.sessionList, totalCounts, order: choices.pick(["started_at", ...SESSION_ORDERS]) },
-    bootedStatus: choices.pick(["online", "online", "starting"]),
-    timestamps: choices.pick(["milliseconds", "seconds", "offset"]),
-    lastSeenEveryMs: choices.pick([0, 0, MINUTE_MS, 4 * MINUTE_MS]),
-    offlineValues: choices.pick(["last", "zero", "null"]),
-  };
-}
-
-function createdAtOf(seed: number): ServiceOptions["createdAt"] {
-  if (seed % 16 === 0) return "request";
-  return seed % 8 === 0 ? "boot" : "creation";
-}
-
 /** Returns the calls that were used before the start, which are 0 in most runs. */
 function callsUsedOf(seed: number, { limits, monthStartsOn }: CollectionSettings, startMs: EpochMs): number {
   const { callsPerMonth } = limits.plan;
@@ -215,34 +164,6 @@ function callsUsedOf(seed: number, { limits, monthStartsOn }: CollectionSettings
   const leftMs = billingMonthOf(startMs, monthStartsOn).endMs - startMs;
   const callsLeft = Math.round((leftMs / MINUTE_MS) * SCARCE_CALLS_PER_MINUTE);
   return Math.max(0, pollingCallsPerMonth(callsPerMonth) - callsLeft);
-}
-
-function serviceOf(choices: RandomChoices, plan: ServiceOptions["plan"]): ServiceOptions {
-  const service = demoScenario.service;
-  const isInexact = choices.chance(0.4);
-  return {
-    ...service,
-    plan,
-    limiter: choices.pick(LIMITER_KINDS),
-    rateLimitHeaders: choices.pick(["category", "plan", "off"]),
-    tokenBucketReset: choices.pick(["full", "next_token"]),
-    actionReply: choices.pick(["success", "empty_object", "no_content"]),
-    errorBody: choices.pick(["code", "nested", "text", "empty"]),
-    unknownNodeStatus: choices.pick([404, 404, 410, 400]),
-    planCapStatus: choices.pick([429, 403]),
-    firstPage: choices.pick([0, 1, 1]),
-    pageLimitMax: choices.pick([25, 50, 100, 1_000]),
-    pageLimitOver: choices.pick(["clamp", "clamp", "reject"]),
-    pageLimitEcho: choices.pick(["effective", "requested"]),
-    usageScale: "ratio",
-    listEndedSessions: choices.chance(0.7),
-    nodeList: {
-      ...service.nodeList,
-      order: choices.chance(0.5) ? "joined" : `${choices.pick(["", "-"] as const)}${choices.pick(NODE_ORDERS)}`,
-      totalLagMs: isInexact ? choices.pick([0, MINUTE_MS, 10 * MINUTE_MS]) : 0,
-      totalOffBy: isInexact ? choices.pick([0, 1, -1, 7]) : 0,
-    },
-  };
 }
 
 function churnOf(choices: RandomChoices): Scenario["churn"] {
