@@ -10,6 +10,8 @@ interface Candidate {
 /** Candidate that stands for the names of files, which the shell itself completes. */
 const FILES = ":files";
 
+const HELP = "help";
+
 /** Names of arguments, and of values of options, that are files. Others without choices are not completed. */
 const FILE_ARGUMENT_NAMES: readonly string[] = ["file", "files", "old", "new"];
 
@@ -38,20 +40,21 @@ export function candidatesFor(words: readonly string[], program: Command): reado
   /** The option whose value comes next. */
   let pending: Option | undefined;
   for (const word of before) {
-    if (pending !== undefined) pending = undefined;
+    if (isValueOf(pending, word)) pending = pending.variadic ? pending : undefined;
     else {
       pending = optionsOf(command).find((option) => option.long === word && (option.required || option.optional));
-      command = command.commands.find((subcommand) => subcommand.name() === word) ?? command;
+      command = subcommandOf(command, word);
     }
   }
-  if (pending !== undefined) {
+  if (isValueOf(pending, typed)) {
     const [, name = ""] = /[<[]([\w-]+)/.exec(pending.flags) ?? [];
     return valuesOf(name, pending.argChoices).map(({ word }) => ({
       word: word === FILES ? word : prefix + word,
       description: "",
     }));
   }
-  const values = argumentValues(command, program);
+  const topics = before.slice(before.indexOf(HELP) + 1);
+  const values = argumentValues(command, command.name() === HELP ? topics.reduce(subcommandOf, program) : command);
   return typed.startsWith("-") || values.length === 0
     ? optionsOf(command).map(({ long, description }) => ({ word: long ?? "", description }))
     : values;
@@ -64,9 +67,19 @@ function optionsOf(command: Command): readonly Option[] {
   return [...help.visibleOptions(command), ...inherited];
 }
 
-/** Returns the subcommands of a command, or else the values of its first argument, which its other arguments share. */
-function argumentValues(command: Command, program: Command): readonly Candidate[] {
-  const group = command.name() === "help" ? program : command;
+/** Returns the command with this name in a group of commands, or the group itself if there is none. */
+const subcommandOf = (group: Command, name: string): Command =>
+  group.commands.find((subcommand) => subcommand.name() === name) ?? group;
+
+/** Returns whether a word is a value of an option, if there is one. An option ends the values of a variadic one. */
+const isValueOf = (option: Option | undefined, word: string): option is Option =>
+  option !== undefined && !(option.variadic && word.startsWith("--"));
+
+/**
+ * Returns the subcommands of a group, which is the command itself or what its help is about, or else the values of the
+ * command's first argument, which its other arguments share.
+ */
+function argumentValues(command: Command, group: Command): readonly Candidate[] {
   const subcommands = group.createHelp().visibleCommands(group);
   if (subcommands.length > 0)
     return subcommands.map((each) => ({ word: each.name(), description: each.description() }));

@@ -1,8 +1,7 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { type ConfiguredServer, readConfiguredServer } from "../config/configured-server.ts";
 import type { EndpointAccess } from "../daemon/integrations.ts";
-import { webUrl } from "../web/http/server.ts";
-import { readSource } from "./config/config-loading.ts";
+import { webUrl } from "../web/http/listen-address.ts";
 import { type CommandContext, CommandFailure, orFail } from "./context.ts";
 import { type DaemonAccessOptions, readServerAccess, sendRequest, trustHint } from "./daemon-client.ts";
 
@@ -17,7 +16,7 @@ const HEALTHCHECK_TIMEOUT_MS = 3 * SECOND_MS;
 /** `healthcheck`: checks that the daemon answers `/-/healthy`. */
 export async function runHealthcheck(options: HealthcheckOptions, context: CommandContext): Promise<void> {
   const { config } = options;
-  const server = config === undefined ? null : readServer(config, context.env);
+  const server = config === undefined ? null : await readServer(config, context.env);
   const access = accessTo(server, options, context.env);
   const { url } = access;
   const request = { method: "GET", path: "/-/healthy" } as const;
@@ -48,7 +47,9 @@ function accessTo(
   return { url, tls: { insecureSkipVerify: true } };
 }
 
-function readServer(file: string, env: NodeJS.ProcessEnv): ConfiguredServer {
+async function readServer(file: string, env: NodeJS.ProcessEnv): Promise<ConfiguredServer> {
+  // Loaded only here, so that a health check without a configuration does not load the checks of policies.
+  const { readSource } = await import("./config/config-loading.ts");
   const source = orFail(readSource(file, env));
   const server = readConfiguredServer(source, source.readFile);
   if (!server.ok) throw new CommandFailure([...server.error, `correct it; ${OTHER_ADDRESS}`]);

@@ -28,7 +28,7 @@ export interface GivenCounts {
 
 /** Network size and API calls from the state of a daemon. */
 export interface StoredState {
-  /** The size last seen, or null if no complete walk was recorded. */
+  /** The size last seen, or null if no complete walk of a list with records was recorded. */
   readonly networkSize: NetworkSize | null;
   /** The plan's month: what is left of it, and the API calls made in it. */
   readonly month: MonthUsage;

@@ -6,6 +6,7 @@ import { planNetwork } from "./config/plan-warnings.ts";
 import { type CommandContext, CommandFailure, type OutputOption, orFail, print, printWarnings } from "./context.ts";
 import { type GivenCounts, givenNetworkSize, queryNetworkSize, readStoredState } from "./network-size.ts";
 import { formatPlan, planJson } from "./output/plan-table.ts";
+import { withProgress } from "./output/progress.ts";
 
 /** Options of `plan`. Absent counts are taken from the daemon's state, or else from the service. */
 export interface PlanOptions extends GivenCounts, OutputOption {
@@ -37,9 +38,10 @@ export async function runPlan(options: PlanOptions, context: CommandContext): Pr
 }
 
 /** Asks the service for the network's size, which requires the secrets of the configuration. */
-async function askService(file: string, { env, version, stop }: CommandContext): Promise<NetworkSize> {
+async function askService(file: string, { env, err, version, stop }: CommandContext): Promise<NetworkSize> {
   const read = readConfig(file, env);
   if (!read.ok) throw new CommandFailure([...read.error, "to plan without the service, pass --nodes N --sessions N"]);
   const resources = orFail(openConfigResources(read.value, { clock: systemClock, version }));
-  return queryNetworkSize(resources, version, stop).finally(() => closeResources(resources));
+  const size = queryNetworkSize(resources, version, stop).finally(() => closeResources(resources));
+  return withProgress(`asking ${read.value.config.service.base_url}`, size, { err });
 }

@@ -17,6 +17,7 @@ import {
   OUTPUT,
   onDemand,
   option,
+  parseHost,
   parseSpeed,
   wholeNumber,
 } from "./arguments/options.ts";
@@ -167,7 +168,7 @@ const COMMANDS: readonly CommandRow[] = [
       option("--nodes <count>", "number of nodes; overrides the scenario", wholeNumber(0, 1_000_000)),
       option("--sessions <count>", "number of sessions; overrides the scenario", wholeNumber(0, 10_000_000)),
       option("--seed <number>", "seed; overrides the scenario", wholeNumber(0, SEED_MAX)),
-      option("--host <address>", "address to listen on").default("127.0.0.1"),
+      option("--host <address>", "address to listen on", parseHost, "127.0.0.1"),
       option("--port <port>", "port to listen on; 0 picks a free port", wholeNumber(0, PORT_MAX), 9714),
     ],
     run: onDemand(async () => (await import("./simulate.ts")).runSimulate),

@@ -4,7 +4,7 @@ import { readTextFile } from "../platform/text-file.ts";
 import { defaultScenario } from "../simulator/default-scenarios.ts";
 import { startServer } from "../simulator/http/server.ts";
 import { createService } from "../simulator/http/service.ts";
-import { listenProblem } from "../web/http/server.ts";
+import { listenProblem } from "../web/http/listen-address.ts";
 import { countNoun } from "../web/ui/page/format.ts";
 import { type CommandContext, CommandFailure, orFail, untilAborted } from "./context.ts";
 

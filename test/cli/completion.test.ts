@@ -32,6 +32,12 @@ describe("the words that may be typed", async () => {
     ["proxywarden check --config=c", [":files"]],
     ["proxywarden policy diff ", [":files"]],
     ["proxywarden pause --reason ", []],
+    ["proxywarden help policy ", ["test", "diff", "backtest"]],
+    ["proxywarden help policy te", ["test", "diff", "backtest"]],
+    ["proxywarden help explain ", ["--help", "--debug", "--color", "--no-color"]],
+    ["proxywarden policy backtest --policies a.yaml ", [":files"]],
+    ["proxywarden policy backtest --policies a.yaml b", [":files"]],
+    ["proxywarden policy backtest --policies a.yaml --output ", ["text", "json"]],
   ])("after %j are %j", (typed, words) => {
     expect(wordsFor(typed, program)).toEqual(words);
   });
@@ -44,6 +50,7 @@ describe("the words that may be typed", async () => {
     ["proxywarden --debug check --o", ["--output", "--help", "--debug"]],
     ["proxywarden approve --d", ["--debug"]],
     ["proxywarden run ", ["--config"]],
+    ["proxywarden policy backtest --policies a.yaml --", ["--output", "--since"]],
     // The word is the value of --reason, not a command.
     ["proxywarden pause --reason check --ur", ["--url", "--for"]],
   ])("after %j include %j", (typed, words) => {

@@ -62,6 +62,10 @@ export const wholeNumber = (min: number, max: number) => (text: string) => {
   return fits ? ok(value) : fail(`it must be a whole number from ${min} to ${max}`);
 };
 
+/** Parses the address to listen on. An empty text would mean all addresses. */
+export const parseHost = (text: string): Result<string, string> =>
+  text === "" ? fail("it must be an address or host name, such as 127.0.0.1") : ok(text);
+
 /** Parses the speed of a simulation, as a multiple of real time. */
 export function parseSpeed(text: string): Result<number, string> {
   const value = Number(text);

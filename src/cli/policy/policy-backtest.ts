@@ -68,11 +68,11 @@ export async function runPolicyBacktest(options: BacktestOptions, context: Comma
   });
   const progress = showShare("replaying the history", context);
   const { matchers, step: stepMs = null } = options;
-  const result = await runBacktest(
-    { ...configs, prometheus, matchers, fromMs, untilMs, stepMs, signal: context.stop },
-    progress.show,
-  ).finally(() => prometheus.close());
-  progress.end();
+  const request = { ...configs, prometheus, matchers, fromMs, untilMs, stepMs, signal: context.stop };
+  const result = await orStopped(runBacktest(request, progress.show), context.stop).finally(() => {
+    progress.end();
+    return prometheus.close();
+  });
   if (!result.ok) throw new CommandFailure(`${serverText(options, loaded)}: ${result.error}`);
   print(context, options, backtestReport(result.value), formatBacktest);
 }

@@ -27,7 +27,7 @@ const EFFECT_STYLES: Readonly<Record<PolicyDifference["effect"], readonly [sign:
 };
 
 function formatDifferences(found: readonly PolicyDifference[], paint: Paint): string {
-  if (found.length === 0) return "no difference\n";
+  if (found.length === 0) return "no difference between the policies\n";
   const policies = Map.groupBy(found, ({ policy }) => policy);
   const blocks = [...policies].map(([policy, own]) => {
     const lines = own.map(({ key, effect, text }) => {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
-import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
+import { fail, ok, type Result } from "../../base/result.ts";
 import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { Clock, Log } from "../../model/ports.ts";
 import { queryProblem } from "../api/query.ts";
@@ -11,6 +11,7 @@ import type { BcryptMatches } from "./auth/bcrypt.ts";
 import { createRequestAuthorizer } from "./auth/request-authorizer.ts";
 import { limitConnections, type OpenConnections } from "./connection-limits.ts";
 import { createHttpServer } from "./fastify-server.ts";
+import { listenProblem, webUrl } from "./listen-address.ts";
 import { NO_SUCH_PAGE, type Refusal, refuse, sendError, setHeaders } from "./response.ts";
 import { createWebContext, type Route, type WebContext } from "./route.ts";
 import type { LoadedWebSettings } from "./web-settings.ts";
@@ -74,26 +75,6 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
     close: (graceMs) => closeServer(app, connections, clock, graceMs),
   });
 }
-
-/**
- * Returns why an address can't be listened on, how to find the process that uses it, and `choice`, which says how to
- * choose another address.
- */
-export function listenProblem(host: string, port: number, error: unknown, choice: string): string {
-  const isInUse = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
-  const reason = isInUse
-    ? `another process uses the port (EADDRINUSE): find it with ss -ltnp "sport = :${port}" or lsof -i :${port}, and stop it, or`
-    : `${errorMessage(error)};`;
-  return `can't listen on ${hostAndPort(host, port)}: ${reason} ${choice}`;
-}
-
-/** Returns the URL at which a client on this host reaches a server that listens on an address. */
-export function webUrl(isTls: boolean, host: string, port: number): string {
-  const wildcards: Readonly<Record<string, string>> = { "": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1" };
-  return `${isTls ? "https" : "http"}://${hostAndPort(wildcards[host] ?? host, port)}`;
-}
-
-const hostAndPort = (host: string, port: number): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
 function addRoutes(app: FastifyInstance, routes: readonly Route[], context: WebContext): void {
   const authorize = createRequestAuthorizer(context);

@@ -10,6 +10,7 @@ test.each<readonly [usage: string, message: RegExp]>([
   ["demo --speed 0", /--speed.*number from 0\.1 to 1000/],
   ["demo --for soon", /--for.*A duration is a number with a unit/],
   ["simulate --port 70000", /--port.*whole number from 0 to 65535/],
+  ["simulate --host=", /--host.*'' is invalid.*must be an address or host name, such as 127\.0\.0\.1/],
   ["check --output xml", /--output.*text, json/],
   ["test policies.yaml", /unknown command 'test'; did you mean policy test\?/],
   ["stauts", /unknown command 'stauts'; did you mean status\?/],

@@ -1,8 +1,9 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
+import { runPolicyBacktest } from "../../../src/cli/policy/policy-backtest.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
-import { runInProcess } from "../terminal.ts";
+import { captureOutput, runInProcess } from "../terminal.ts";
 
 const HINT = "it must be the URL of a running Prometheus that has the daemon's metrics";
 
@@ -99,6 +100,16 @@ test("warns if several daemons are in the history at the same time", async () =>
   expect((await backtest("", "--prometheus", url, "--since", "10m", "--step", "1m")).out).toContain(
     "\n  2 daemons are in the history at the same time, and their nodes count as one fleet: select one with --matchers, such as --matchers 'instance=\"HOST:PORT\"'\n",
   );
+});
+
+test("ends when the process is asked to stop, without blaming the server", async () => {
+  const prometheus = await startServer(200, lastTenMinutes("a:9713"));
+  const service = "service: {base_url: https://proxy.internal, api_key: sesame}\n";
+  const config = createTempFolder().write("proxywarden.yaml", service);
+  const stopped = captureOutput((context) =>
+    runPolicyBacktest({ config, prometheus, matchers: "", output: "text" }, { ...context, stop: AbortSignal.abort() }),
+  );
+  expect(await stopped).toEqual({ code: 1, out: "", err: "proxywarden: stopped\n" });
 });
 
 test("shows an address of Prometheus if the option is not a URL", async () => {

@@ -34,7 +34,7 @@ test("policy diff shows which nodes are newly acted on, and which no longer", as
       { policy: "reboot-offline", key: "for", effect: "less", text: "20m, was 15m" },
     ],
   });
-  expect(await diff([before, before])).toEqual({ code: 0, err: "", out: "no difference\n" });
+  expect(await diff([before, before])).toEqual({ code: 0, err: "", out: "no difference between the policies\n" });
 });
 
 test.each([
@@ -54,7 +54,7 @@ test("a configuration is compared by its policies", async () => {
   const policies = folder.write("policies.yaml", POLICY);
   const service = "service: { base_url: https://proxy.example.net, api_key: sesame, usage_scale: ratio }\n";
   const config = folder.write("proxywarden.yaml", `${service}policies: [policies.yaml]\n`);
-  expect((await diff([policies, config])).out).toBe("no difference\n");
+  expect((await diff([policies, config])).out).toBe("no difference between the policies\n");
 });
 
 test("invalid and missing files exit with 1, and both are reported", async () => {
