@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Result } from "../../base/result.ts";
+import { errorMessage, type Result } from "../../base/result.ts";
 import type { CommandReply, Operator, OperatorCommand } from "../../model/remediation/operator-command.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
@@ -114,16 +114,17 @@ function jsonRoutes(context: WebContext): readonly Route[] {
       handle: (request, reply) => answerNode(context, request, reply),
     },
     list("decisions", ["node", "policy", "until", "limit"], async (query) => {
-      const decisions = await remediation().decisions(rowsQuery(query));
+      const decisions = await readJournal(remediation().decisions(rowsQuery(query)));
       await nextTurn();
       return withNodes(decisions.map(decisionView), context.fleet());
     }),
     list("actions", ["node", "policy", "until", "limit", "state"], async (query) =>
-      withNodes(await actionsView(remediation(), query.state, rowsQuery(query)), context.fleet()),
+      withNodes(await readJournal(actionsView(remediation(), query.state, rowsQuery(query))), context.fleet()),
     ),
-    list("orders", ["node", "until", "limit"], async (query) =>
-      withNodes((await remediation().operatorCommands(rowsQuery(query))).map(operatorCommandView), context.fleet()),
-    ),
+    list("orders", ["node", "until", "limit"], async (query) => {
+      const commands = await readJournal(remediation().operatorCommands(rowsQuery(query)));
+      return withNodes(commands.map(operatorCommandView), context.fleet());
+    }),
     list("holds", ["node", "policy", "limit"], (query) =>
       requestQueue.occupy(runInSlices(heldNodesView(remediation(), rowsQuery(query)), clock)),
     ),
@@ -132,6 +133,12 @@ function jsonRoutes(context: WebContext): readonly Route[] {
     ),
   ];
 }
+
+/** Waits for rows of the journal. If they can't be read, rejects with an error that is answered 503. */
+const readJournal = <Rows>(rows: Promise<Rows>): Promise<Rows> =>
+  rows.catch((error: unknown) => {
+    throw Object.assign(new Error(`the journal can't be read: ${errorMessage(error)}`), { statusCode: 503 });
+  });
 
 async function sendMetrics(context: WebContext, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const scrape = await context.scrape(request.headers);
@@ -164,7 +171,7 @@ async function answerNode(context: WebContext, request: FastifyRequest, reply: F
   const node = context.node(id);
   const explained = await context.requestQueue.occupy(runInSlices(context.remediation().explain(id), context.clock));
   const { until } = rowsQuery(request.query as Query);
-  const history = await context.remediation().historyOf(id, until);
+  const history = await readJournal(context.remediation().historyOf(id, until));
   // Reading the journal has taken a part of this turn.
   await nextTurn();
   const remediation = context.remediation();
