@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { errorMessage, type Result } from "../../base/result.ts";
 import type { CommandReply, Operator, OperatorCommand } from "../../model/remediation/operator-command.ts";
 import type { Fleet } from "../../model/snapshot.ts";
@@ -25,7 +26,7 @@ import {
   remediationStatusView,
 } from "./remediation-views.ts";
 import { decisionView, operatorCommandView, withNodes } from "./row-views.ts";
-import { withWarnings } from "./unknown-names.ts";
+import { type Rows, withWarnings } from "./unknown-names.ts";
 
 /** Reads the configuration again and applies it. The error lists every problem. */
 export type Reload = () => Promise<Result<void, readonly string[]>>;
@@ -80,24 +81,26 @@ export function webRoutes(context: WebContext): readonly Route[] {
   ];
 }
 
+/** A database may answer late. The next request in the queue waits no longer than this for it. */
+const JOURNAL_MS_MAX: DurationMs = SECOND_MS / 4;
+
 function jsonRoutes(context: WebContext): readonly Route[] {
   const { clock, requestQueue, remediation } = context;
   const list = (
     path: string,
     parameters: Route["parameters"] & {},
     rows: (query: Query) => Promise<readonly object[]>,
-  ): Route => ({
-    method: "GET",
-    path: `/api/v1/${path}`,
-    parameters,
-    async handle(request) {
-      const query = request.query as Query;
+    waitMsMax = JOURNAL_MS_MAX,
+  ): Route => {
+    async function answer(query: Query): Promise<Rows<object>> {
       const data = await rows(query);
       // Reading a thousand rows, formatting them and writing them as JSON each take milliseconds.
       await nextTurn();
       return withWarnings(data, query, context.fleet(), remediation().policyNames());
-    },
-  });
+    }
+    const handle: Route["handle"] = ({ query }) => requestQueue.occupy(answer(query as Query), waitMsMax);
+    return { method: "GET", path: `/api/v1/${path}`, parameters, handle };
+  };
   return [
     { method: "GET", path: "/api/v1/status", handle: () => requestQueue.occupy(fullStatus(context)) },
     { method: "GET", path: "/api/v1/budget", handle: () => context.budget() },
@@ -125,11 +128,17 @@ function jsonRoutes(context: WebContext): readonly Route[] {
       const commands = await readJournal(remediation().operatorCommands(rowsQuery(query)));
       return withNodes(commands.map(operatorCommandView), context.fleet());
     }),
-    list("holds", ["node", "policy", "limit"], (query) =>
-      requestQueue.occupy(runInSlices(heldNodesView(remediation(), rowsQuery(query)), clock)),
+    list(
+      "holds",
+      ["node", "policy", "limit"],
+      (query) => runInSlices(heldNodesView(remediation(), rowsQuery(query)), clock),
+      Number.POSITIVE_INFINITY,
     ),
-    list("policies", ["policy"], ({ policy = null }) =>
-      requestQueue.occupy(runInSlices(policiesView(remediation(), policy), clock)),
+    list(
+      "policies",
+      ["policy"],
+      ({ policy = null }) => runInSlices(policiesView(remediation(), policy), clock),
+      Number.POSITIVE_INFINITY,
     ),
   ];
 }
