@@ -64,29 +64,40 @@ export function executeForwardedCommands(deps: ForwardedCommandDeps): () => Prom
 }
 
 async function executeUntilAborted(deps: ForwardedCommandDeps, signal: AbortSignal): Promise<void> {
-  const { forwardedCommands, clock, log, isLeader } = deps;
+  const { clock, log, isLeader } = deps;
   /** Replies that could not be written yet. Their commands are not executed again. */
   const unwritten = new Map<number, CommandReply>();
   let isFailing = false;
   while (!signal.aborted) {
     try {
-      const pending = isLeader() ? await forwardedCommands.pending() : [];
-      const now = clock.monotonic();
-      for (const { ageMs, ...command } of pending) {
-        if (signal.aborted || !isLeader()) break;
-        const givenAt = now - ageMs;
-        const reply = unwritten.get(command.id) ?? (await executeAndLog({ ...command, givenAt }, deps));
-        unwritten.set(command.id, reply);
-        await forwardedCommands.answer(command.id, reply);
-        unwritten.delete(command.id);
+      if (isLeader()) {
+        await executePending(deps, unwritten, signal);
+        if (isFailing) log.info({}, "forwarded commands are processed again");
+        isFailing = false;
       }
-      if (isFailing) log.info({}, "forwarded commands are processed again");
-      isFailing = false;
     } catch (error) {
       if (!isFailing) log.warn({ err: error }, "forwarded commands not processed; trying again");
       isFailing = true;
     }
     await clock.sleep(TAKE_INTERVAL_MS, signal);
+  }
+}
+
+async function executePending(
+  deps: ForwardedCommandDeps,
+  unwritten: Map<number, CommandReply>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { forwardedCommands, clock, isLeader } = deps;
+  const pending = await forwardedCommands.pending();
+  const now = clock.monotonic();
+  for (const { ageMs, ...command } of pending) {
+    if (signal.aborted || !isLeader()) return;
+    const givenAt = now - ageMs;
+    const reply = unwritten.get(command.id) ?? (await executeAndLog({ ...command, givenAt }, deps));
+    unwritten.set(command.id, reply);
+    await forwardedCommands.answer(command.id, reply);
+    unwritten.delete(command.id);
   }
 }
 

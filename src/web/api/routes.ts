@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Result } from "../../base/result.ts";
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
+import { errorMessage, type Result } from "../../base/result.ts";
 import type { CommandReply, Operator, OperatorCommand } from "../../model/remediation/operator-command.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
@@ -25,7 +26,7 @@ import {
   remediationStatusView,
 } from "./remediation-views.ts";
 import { decisionView, operatorCommandView, withNodes } from "./row-views.ts";
-import { withWarnings } from "./unknown-names.ts";
+import { type Rows, withWarnings } from "./unknown-names.ts";
 
 /** Reads the configuration again and applies it. The error lists every problem. */
 export type Reload = () => Promise<Result<void, readonly string[]>>;
@@ -80,24 +81,26 @@ export function webRoutes(context: WebContext): readonly Route[] {
   ];
 }
 
+/** A database may answer late. The next request in the queue waits no longer than this for it. */
+const JOURNAL_MS_MAX: DurationMs = SECOND_MS / 4;
+
 function jsonRoutes(context: WebContext): readonly Route[] {
   const { clock, requestQueue, remediation } = context;
   const list = (
     path: string,
     parameters: Route["parameters"] & {},
     rows: (query: Query) => Promise<readonly object[]>,
-  ): Route => ({
-    method: "GET",
-    path: `/api/v1/${path}`,
-    parameters,
-    async handle(request) {
-      const query = request.query as Query;
+    waitMsMax = JOURNAL_MS_MAX,
+  ): Route => {
+    async function answer(query: Query): Promise<Rows<object>> {
       const data = await rows(query);
       // Reading a thousand rows, formatting them and writing them as JSON each take milliseconds.
       await nextTurn();
       return withWarnings(data, query, context.fleet(), remediation().policyNames());
-    },
-  });
+    }
+    const handle: Route["handle"] = ({ query }) => requestQueue.occupy(answer(query as Query), waitMsMax);
+    return { method: "GET", path: `/api/v1/${path}`, parameters, handle };
+  };
   return [
     { method: "GET", path: "/api/v1/status", handle: () => requestQueue.occupy(fullStatus(context)) },
     { method: "GET", path: "/api/v1/budget", handle: () => context.budget() },
@@ -114,24 +117,37 @@ function jsonRoutes(context: WebContext): readonly Route[] {
       handle: (request, reply) => answerNode(context, request, reply),
     },
     list("decisions", ["node", "policy", "until", "limit"], async (query) => {
-      const decisions = await remediation().decisions(rowsQuery(query));
+      const decisions = await readJournal(remediation().decisions(rowsQuery(query)));
       await nextTurn();
       return withNodes(decisions.map(decisionView), context.fleet());
     }),
     list("actions", ["node", "policy", "until", "limit", "state"], async (query) =>
-      withNodes(await actionsView(remediation(), query.state, rowsQuery(query)), context.fleet()),
+      withNodes(await readJournal(actionsView(remediation(), query.state, rowsQuery(query))), context.fleet()),
     ),
-    list("orders", ["node", "until", "limit"], async (query) =>
-      withNodes((await remediation().operatorCommands(rowsQuery(query))).map(operatorCommandView), context.fleet()),
+    list("orders", ["node", "until", "limit"], async (query) => {
+      const commands = await readJournal(remediation().operatorCommands(rowsQuery(query)));
+      return withNodes(commands.map(operatorCommandView), context.fleet());
+    }),
+    list(
+      "holds",
+      ["node", "policy", "limit"],
+      (query) => runInSlices(heldNodesView(remediation(), rowsQuery(query)), clock),
+      Number.POSITIVE_INFINITY,
     ),
-    list("holds", ["node", "policy", "limit"], (query) =>
-      requestQueue.occupy(runInSlices(heldNodesView(remediation(), rowsQuery(query)), clock)),
-    ),
-    list("policies", ["policy"], ({ policy = null }) =>
-      requestQueue.occupy(runInSlices(policiesView(remediation(), policy), clock)),
+    list(
+      "policies",
+      ["policy"],
+      ({ policy = null }) => runInSlices(policiesView(remediation(), policy), clock),
+      Number.POSITIVE_INFINITY,
     ),
   ];
 }
+
+/** Waits for rows of the journal. If they can't be read, rejects with an error that is answered 503. */
+const readJournal = <Rows>(rows: Promise<Rows>): Promise<Rows> =>
+  rows.catch((error: unknown) => {
+    throw Object.assign(new Error(`the journal can't be read: ${errorMessage(error)}`), { statusCode: 503 });
+  });
 
 async function sendMetrics(context: WebContext, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const scrape = await context.scrape(request.headers);
@@ -164,7 +180,7 @@ async function answerNode(context: WebContext, request: FastifyRequest, reply: F
   const node = context.node(id);
   const explained = await context.requestQueue.occupy(runInSlices(context.remediation().explain(id), context.clock));
   const { until } = rowsQuery(request.query as Query);
-  const history = await context.remediation().historyOf(id, until);
+  const history = await readJournal(context.remediation().historyOf(id, until));
   // Reading the journal has taken a part of this turn.
   await nextTurn();
   const remediation = context.remediation();

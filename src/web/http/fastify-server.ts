@@ -99,7 +99,12 @@ export function createHttpServer(
     const status = error.statusCode ?? 500;
     if (status === 413) return sendError(request, reply, 413, `the body exceeds ${BODY_BYTES_MAX} bytes`);
     if (status < 500) return sendError(request, reply, status, error.message);
-    log.error({ method: request.method, path: request.routeOptions.url, err: error }, "web request failed");
+    const fields = { method: request.method, path: request.routeOptions.url };
+    if (status === 503) {
+      log.warn({ ...fields, problem: error.message }, "web request failed");
+      return sendError(request, reply, 503, error.message);
+    }
+    log.error({ ...fields, err: error }, "web request failed");
     return sendError(request, reply, status, "internal error; see the daemon's log");
   });
   return app;

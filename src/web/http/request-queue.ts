@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Clock } from "../../model/ports.ts";
 
@@ -23,10 +24,19 @@ export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">) {
   async function pause(): Promise<void> {
     const began = clock.monotonic();
     // The request runs in this turn of the event loop, or occupies the queue in it.
-    await new Promise((resolve) => setImmediate(resolve));
+    await setImmediate();
     await occupied;
+    // Its response is written as JSON in the turn in which its work ends.
+    await setImmediate();
     const tookMs = clock.monotonic() - began;
     if (tookMs >= PAUSE_MS_MIN) await clock.sleep(Math.min(tookMs, PAUSE_MS_MAX));
+  }
+
+  /** Resolves when work has ended, but after `msMax` at the latest. */
+  async function waitUpTo(msMax: DurationMs, work: Promise<unknown>): Promise<void> {
+    const ended = new AbortController();
+    const settled = work.catch(() => undefined).then(() => ended.abort());
+    await (msMax === Number.POSITIVE_INFINITY ? settled : Promise.race([settled, clock.sleep(msMax, ended.signal)]));
   }
 
   return {
@@ -41,11 +51,11 @@ export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">) {
       return turn;
     },
     /**
-     * Keeps the next request waiting until `work` of the current one has ended. Call it before the current one waits for
-     * anything. Returns `work`.
+     * Keeps the next request waiting until `work` of the current one has ended, but for at most `msMax`. Call it before
+     * the current one waits for anything. Returns `work`.
      */
-    occupy<Result>(work: Promise<Result>): Promise<Result> {
-      occupied = work.catch(() => undefined);
+    occupy<Result>(work: Promise<Result>, msMax: DurationMs = Number.POSITIVE_INFINITY): Promise<Result> {
+      occupied = waitUpTo(msMax, work);
       return work;
     },
   };

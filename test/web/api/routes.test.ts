@@ -68,6 +68,23 @@ describe("/metrics", () => {
   });
 });
 
+test.each(["decisions", "actions", "orders", "nodes/node_1"])(
+  "/api/v1/%s answers 503 with the reason while the journal can't be read",
+  async (path) => {
+    const unreadable = () => Promise.reject(new Error("the database can't be reached"));
+    const queries = { decisions: unreadable, actions: unreadable, operatorCommands: unreadable, historyOf: unreadable };
+    const web = await startTestServer({ remediation: () => ({ ...idleRemediation, ...queries }) });
+    const message = "the journal can't be read: the database can't be reached";
+    const response = await fetchFrom(web, `/api/v1/${path}`);
+    expect({ status: response.status, body: JSON.parse(response.text) }).toEqual({
+      status: 503,
+      body: { error: "unavailable", message },
+    });
+    expect(loggedMessages).toEqual(["web request failed"]);
+    expect(loggedFields).toMatchObject([{ problem: message }]);
+  },
+);
+
 test("/-/ready answers 503 while the journal can't be written, with the reason, and /-/healthy 200", async () => {
   let journal: string | null = "the journal can't be written: database or disk is full";
   const web = await startTestServer({

@@ -1,9 +1,10 @@
 import { Agent } from "node:http";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { runInSlices } from "../../../src/platform/event-loop.ts";
+import { nextTurn, runInSlices } from "../../../src/platform/event-loop.ts";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
 import { createRequestQueue } from "../../../src/web/http/request-queue.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
+import { idleRemediation } from "../api/remediation-view-fixture.ts";
 import { getRequest, openConnection } from "./connections.ts";
 import { sendHttpRequest, startServerWithFiles } from "./secured-server.ts";
 import { adminOperators } from "./test-server.ts";
@@ -193,6 +194,33 @@ describe("a flood of API requests", () => {
     };
     await Promise.all([work(30), work(0.1), work(9_000), work(5), work(0)]);
     expect(slept).toEqual([30, 250, 5]);
+  });
+
+  test("includes the time in which rows of the journal are read and formatted", async () => {
+    let served = 0;
+    const decisions = async () => {
+      served++;
+      await nextTurn();
+      clock.nowMs += 20;
+      return [];
+    };
+    const { web, clock } = await startServerWithFiles(PLAIN, {
+      deps: { remediation: () => ({ ...idleRemediation, decisions }) },
+    });
+    const { sofar } = openConnection(web.url, getRequest("/api/v1/decisions").repeat(2));
+    await waitUntil("the first one is answered", () => sofar().includes("HTTP/1.1 200"));
+    expect((await sendHttpRequest(web, "/metrics")).status).toBe(200);
+    expect(served).toBe(1);
+  });
+
+  test("does not wait for a database that answers late", async () => {
+    const slept: number[] = [];
+    const sleep = (ms: number) => Promise.resolve(void slept.push(ms));
+    const queue = createRequestQueue({ monotonic: () => 0, sleep });
+    await queue.enter();
+    void queue.occupy(new Promise(() => {}), 250);
+    await queue.enter();
+    expect(slept).toEqual([250]);
   });
 
   test("runs one answer at a time that is cut into slices, even if one fails", async () => {
