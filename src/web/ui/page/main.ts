@@ -80,7 +80,7 @@ const data = new LiveData({
   rowsMissed: () => activity.load(),
 });
 
-/** Updates everything that depends on the statuses and marks of nodes. */
+/** Updates the counts and lists that depend on the statuses and marks of nodes. */
 function showFleet(fleet: FleetModel): void {
   showLegend(fleet, view, (filter) => navigate({ ...filter, page: 1 }));
   showTiles(fleet, data.status, data.budget, view);
