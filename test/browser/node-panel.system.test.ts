@@ -84,15 +84,14 @@ test("the panel keeps an explanation that can't be read again, and says that it 
   const { page } = await openPanel({ remediation: () => sampleRemediation() });
   const address = page.locator("#panel dd").getByText("192.0.2.7");
   await address.waitFor();
-  const path = "**/api/v1/nodes/*";
-  await page.route(path, (route) => route.abort());
+  await page.context().setOffline(true);
   const problem = page.locator("#panel .problem");
   await problem.getByText("Not up to date: the daemon does not respond").waitFor();
   expect(await address.isVisible()).toBe(true);
-  await page.unroute(path);
+  await page.context().setOffline(false);
   await problem.waitFor({ state: "hidden" });
   // The daemon responds that there is no such node any more.
-  await page.route(path, (route) => route.fulfill({ status: 404, json: { message: "no such node" } }));
+  await page.route("**/api/v1/nodes/*", (route) => route.fulfill({ status: 404, json: { message: "no such node" } }));
   await problem.getByText("no such node").waitFor();
   expect(await address.count()).toBe(0);
   await page.unrouteAll({ behavior: "ignoreErrors" });

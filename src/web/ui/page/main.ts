@@ -69,6 +69,8 @@ const data = new LiveData({
     showTiles(data.fleet, status, data.budget, view);
     panel.refresh(null);
   },
+  // The panel may cover the note that the connection is lost, so it shows that too.
+  statusFailed: () => panel.refresh(null),
   budget: showBudget,
   policies: showPolicies,
   approvals: (actions, now) => showApprovals(actions, data.fleet, now),

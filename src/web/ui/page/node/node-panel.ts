@@ -11,7 +11,7 @@ import { nodeHistoryElement } from "./node-history.ts";
 /** Matches windows in which the panel covers the page. */
 const NARROW = matchMedia("(max-width: 1099px)");
 /** Elements that the panel covers on a narrow screen. */
-const COVERED_ELEMENTS = "header, .disconnected, .readonly, .banners, .summary, .card, footer";
+const COVERED_ELEMENTS = ".skip, header, .disconnected, .readonly, .banners, .summary, .card, footer";
 
 /** The panel that explains one node. */
 export class NodePanel {
