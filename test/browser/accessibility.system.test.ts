@@ -1,8 +1,14 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { SECOND_MS } from "../../src/base/duration.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { waitUntil } from "../integration/wait-until.ts";
+import { startTestServer } from "../web/http/test-server.ts";
 import { accessibilityViolations } from "./accessibility.ts";
 import { OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";
 import { startBrowser } from "./chromium.ts";
+import { LargeFleet } from "./large-fleet.ts";
+import { openPage } from "./page-visit.ts";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -30,4 +36,29 @@ test("the page has no accessibility violations in light, dark and phone layout",
   expect(await accessibilityViolations(page)).toEqual([]);
   const width = await page.evaluate<number>("document.documentElement.scrollWidth");
   expect(width).toBeLessThanOrEqual(390);
+});
+
+test("a screen reader announces the summary only when it changes", async () => {
+  const fleet = new LargeFleet(3);
+  const web = await startTestServer(fleet.webDeps(), systemClock);
+  const { page } = await openPage(browser, "about:blank");
+  await page.clock.install();
+  await page.goto(web.url);
+  const announcement = page.locator("#announcement");
+  await announcement.getByText("3 of 3 nodes online, 0 need attention").waitFor();
+  await page.evaluate(`
+    globalThis.announced = 0;
+    new MutationObserver(() => { announced++; }).observe(document.querySelector("#announcement"), { childList: true });
+  `);
+  for (let round = 0; round < 3; round++) {
+    const response = page.waitForResponse("**/api/v1/status");
+    await page.clock.fastForward(20 * SECOND_MS);
+    await response;
+  }
+  fleet.set({ 1: "offline" });
+  await waitUntil("the change is announced", async () => {
+    await page.clock.fastForward(20 * SECOND_MS);
+    return (await announcement.textContent()) === "2 of 3 nodes online, 1 needs attention";
+  });
+  expect(await page.evaluate<number>("announced")).toBe(1);
 });

@@ -80,6 +80,23 @@ test("the panel of a healthy node has no accessibility violations", async () => 
   expect(await accessibilityViolations(page)).toEqual([]);
 });
 
+test("the panel keeps an explanation that can't be read again, and says that it is not up to date", async () => {
+  const { page } = await openPanel({ remediation: () => sampleRemediation() });
+  const address = page.locator("#panel dd").getByText("192.0.2.7");
+  await address.waitFor();
+  await page.context().setOffline(true);
+  const problem = page.locator("#panel .problem");
+  await problem.getByText("Not up to date: the daemon does not respond").waitFor();
+  expect(await address.isVisible()).toBe(true);
+  await page.context().setOffline(false);
+  await problem.waitFor({ state: "hidden" });
+  // The daemon responds that there is no such node any more.
+  await page.route("**/api/v1/nodes/*", (route) => route.fulfill({ status: 404, json: { message: "no such node" } }));
+  await problem.getByText("no such node").waitFor();
+  expect(await address.count()).toBe(0);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+});
+
 test("a closed policy opens when it begins to fire", async () => {
   let verdict: "true" | "false" = "false";
   const remediation = agingRemediation(({ policies: [policy], ...rest }) => ({

@@ -287,6 +287,7 @@ test("the banner about an incomplete inventory offers to accept it only if the l
     status: () => status,
     remediation: () => ({ ...idleRemediation, status: () => ({ ...idleStatus, trust }) }),
   });
+  await page.locator(".banner").getByText("and counts 500. No walk has read all of it yet.").waitFor();
   const banner = page.locator(".banner").filter({ hasText: "Fleet data is not trusted" });
   await banner.getByText("the last walk missed 10 of 500 nodes").waitFor();
   expect(await banner.getByRole("button").allTextContents()).toEqual(["Accept inventory"]);

@@ -44,7 +44,7 @@ export interface RowList<T> {
 }
 
 /** Why a request failed. The status is 0 if there was no response, or not one in JSON. */
-interface RequestError {
+export interface RequestError {
   readonly status: number;
   readonly message: string;
 }

@@ -18,8 +18,8 @@ interface ConnectionState {
 }
 
 /**
- * Shows whether the daemon answers. While it does not, everything on the page is gray, the time of the data is shown,
- * and commands are disabled. Also names data that the page can't show.
+ * Shows whether the daemon answers. While it does not, the data on the page is gray, its time is shown, and commands
+ * are disabled. Also names data that the page can't show.
  */
 export class Connection {
   #state: ConnectionState = { dataAt: null, takesCommands: false, problem: null, isLive: false, notShown: new Set() };

@@ -25,6 +25,8 @@ interface DataListener {
   /** Called with the indexes of nodes whose status or mark changed. */
   nodesChanged(indexes: readonly number[]): void;
   status(status: Status): void;
+  /** Called when the status could not be read. */
+  statusFailed(): void;
   budget(budget: Budget, now: number): void;
   policies(policies: readonly PolicyView[]): void;
   approvals(actions: readonly ActionView[], now: number): void;
@@ -97,6 +99,7 @@ export class LiveData {
     ]);
     if (!status.ok) {
       this.#connection.update({ problem: status.error.message });
+      this.#listener.statusFailed();
       return;
     }
     const { now: dataAt, accepts_commands: takesCommands } = status.value;

@@ -69,6 +69,8 @@ const data = new LiveData({
     showTiles(data.fleet, status, data.budget, view);
     panel.refresh(null);
   },
+  // The panel may cover the note that the connection is lost, so it shows that too.
+  statusFailed: () => panel.refresh(null),
   budget: showBudget,
   policies: showPolicies,
   approvals: (actions, now) => showApprovals(actions, data.fleet, now),
@@ -80,7 +82,7 @@ const data = new LiveData({
   rowsMissed: () => activity.load(),
 });
 
-/** Updates everything that depends on the statuses and marks of nodes. */
+/** Updates the counts and lists that depend on the statuses and marks of nodes. */
 function showFleet(fleet: FleetModel): void {
   showLegend(fleet, view, (filter) => navigate({ ...filter, page: 1 }));
   showTiles(fleet, data.status, data.budget, view);

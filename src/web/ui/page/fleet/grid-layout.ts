@@ -37,7 +37,7 @@ const CELL_PITCHES = [20, 18, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4] as c
 /** Smallest pitch at which the gap between cells is two pixels wide. */
 const WIDE_PITCH = 11;
 
-/** Lays out groups of cells with the largest size that fits. */
+/** Lays out groups of cells with the largest size that fits, or the smallest size if none fits. */
 export function computeLayout(counts: readonly number[], space: AvailableSpace): Layout {
   const layouts = CELL_PITCHES.map((pitch) => layoutAtPitch(counts, space, pitch));
   return layouts.find(({ height }) => height <= space.height) ?? layouts.at(-1)!;

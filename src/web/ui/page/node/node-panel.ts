@@ -1,4 +1,4 @@
-import { getJson, type NodeDocument, type Status } from "../api.ts";
+import { getJson, type NodeDocument, type RequestError, type Status } from "../api.ts";
 import { byId, createElement, fill, updateChildren } from "../dom.ts";
 import { glyphElement } from "../fleet/status-icon.ts";
 import { humanize, sinceText } from "../format.ts";
@@ -11,13 +11,14 @@ import { nodeHistoryElement } from "./node-history.ts";
 /** Matches windows in which the panel covers the page. */
 const NARROW = matchMedia("(max-width: 1099px)");
 /** Elements that the panel covers on a narrow screen. */
-const COVERED_ELEMENTS = "header, .disconnected, .readonly, .banners, .summary, .card, footer";
+const COVERED_ELEMENTS = ".skip, header, .disconnected, .readonly, .banners, .summary, .card, footer";
 
 /** The panel that explains one node. */
 export class NodePanel {
   readonly #panel = byId("panel");
   readonly #title = byId("panel-title");
   readonly #commands = byId("panel-commands");
+  readonly #problem = byId("panel-problem");
   readonly #body = byId("panel-body");
   /** Id of the node that is shown, or null if the panel is closed. */
   #shown: string | null = null;
@@ -26,6 +27,8 @@ export class NodePanel {
   /** Number of times the panel was opened or closed. */
   #changes = 0;
   #isLoading = false;
+  /** Whether an explanation of the node is shown. */
+  #isExplained = false;
   /** Whether the explanation is to be loaded, or loaded again after the current request. */
   #isDue = false;
   /** URL of Grafana for the link to the node's dashboard, or null if not configured. */
@@ -56,8 +59,10 @@ export class NodePanel {
       if (hadFocus) this.#returnFocus();
       return;
     }
+    this.#isExplained = false;
     fill(this.#title, id, () => [id]);
     fill(this.#commands, null, () => []);
+    this.#problem.textContent = "";
     updateChildren(this.#body, [createElement("p.muted", "loading…")]);
     this.#panel.scrollTop = 0;
     this.#title.focus({ preventScroll: !NARROW.matches });
@@ -95,7 +100,7 @@ export class NodePanel {
         // Another node may have been opened in the meantime.
         if (changes !== this.#changes) return;
         if (answer.ok) this.#show(answer.value);
-        else updateChildren(this.#body, [createElement("p.problem", { role: "alert" }, answer.error.message)]);
+        else this.#showProblem(answer.error);
       }
     } finally {
       if (changes === this.#changes) this.#isLoading = false;
@@ -117,6 +122,17 @@ export class NodePanel {
       canRelease ? commandButton(releaseCommand(node), "release") : null,
     ]);
     updateChildren(this.#body, bodyElements(node));
+    this.#problem.textContent = "";
+    this.#isExplained = true;
+  }
+
+  /** Shows why the explanation could not be read. An earlier one stays, unless the daemon no longer knows the node. */
+  #showProblem({ status, message }: RequestError): void {
+    this.#isExplained &&= status !== 404;
+    const text = `${this.#isExplained ? "Not up to date: " : ""}${message}`;
+    // A screen reader announces each change of the text.
+    if (this.#problem.textContent !== text) this.#problem.textContent = text;
+    if (!this.#isExplained) updateChildren(this.#body, []);
   }
 
   /** Keeps keyboard focus out of the page while the panel covers it on a narrow screen. */

@@ -1,4 +1,4 @@
-import type { Status } from "../api.ts";
+import type { Collector, Status } from "../api.ts";
 import { byId, createElement, fill } from "../dom.ts";
 import { countNoun, humanize, sinceText, timeOfDay } from "../format.ts";
 import { commandButton, type OperatorCommand } from "./command-buttons.ts";
@@ -40,12 +40,8 @@ function bannersOf({
     const text = `The leader is ${leader.name ?? "not known"}. Only the leader shows the fleet and the limits. The rest is read from the journal, and commands are forwarded.`;
     banners.push({ tone: "hold", title: "Standby", text, alert: "ProxywardenNoLeader", leader: leader.url });
   }
-  const { failure, last_success_at: readAt } = collectors.nodes;
-  if (!isStandby && failure !== null) {
-    const asOf = readAt === null ? "No data yet." : `Node data is from ${timeOfDay(readAt, now)}.`;
-    const text = `${humanize(failure.reason)}: ${failure.message}. ${asOf}`;
-    banners.push({ tone: "bad", title: "The nodes can't be read", text, alert: "ProxywardenBlind" });
-  }
+  const { failure } = collectors.nodes;
+  if (!isStandby && failure !== null) banners.push(nodesBanner(failure, collectors.nodes.last_success_at, now));
   if (remediation.paused !== null) {
     const { at: pausedAt, until, reason, operator } = remediation.paused;
     const text = `${sinceText(pausedAt, operator, until, now)}: ${reason}. All actions are on hold.`;
@@ -84,6 +80,23 @@ function bannersOf({
     banners.push({ tone: "bad", title, text: remediation.journal, alert: "ProxywardenJournalNotWritable" });
   }
   return banners;
+}
+
+/** Returns the banner about nodes that can't be read. `readAt` is the end of the last walk that succeeded, or null. */
+function nodesBanner(
+  { reason, message }: NonNullable<Collector["failure"]>,
+  readAt: string | null,
+  now: number,
+): Banner {
+  const at = readAt === null ? null : timeOfDay(readAt, now);
+  const banner = { tone: "bad", alert: "ProxywardenBlind" } as const;
+  if (reason === "incomplete") {
+    // The nodes that the walk has shown are up to date.
+    const last = at === null ? "No walk has read all of it yet." : `The last walk that read all of it ended at ${at}.`;
+    return { ...banner, title: "The node list is incomplete", text: `${message}. ${last}` };
+  }
+  const asOf = at === null ? "No data yet." : `Node data is from ${at}.`;
+  return { ...banner, title: "The nodes can't be read", text: `${humanize(reason)}: ${message}. ${asOf}` };
 }
 
 function bannerElement(banner: Banner, { runbook, grafana }: Status["links"]): HTMLElement {

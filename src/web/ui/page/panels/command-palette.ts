@@ -11,13 +11,13 @@ import { acceptInventory, pauseOrResume, resetBreaker } from "./daemon-commands.
 /** A command of the palette. */
 interface PaletteEntry {
   readonly name: string;
-  /** Its effect or shortcut. */
+  /** Its kind, effect or shortcut, or why it is disabled. */
   readonly note: string;
   readonly isDisabled?: boolean;
   run(): void;
 }
 
-/** Data that the commands of the palette depend on. */
+/** What the commands of the palette depend on. */
 interface PaletteContext {
   readonly view: ViewState;
   readonly fleet: FleetModel | null;

@@ -9,7 +9,7 @@ type Limit = NonNullable<Category["next_poll"]["held_by"] | NonNullable<Collecto
 
 /** What delays calls or slows down a collector, in words. */
 const LIMIT_TEXTS: Readonly<Record<Limit, string>> = {
-  rate_limited: "a rejected call",
+  rate_limited: "an earlier 429 or 5xx",
   learning: "a call in flight whose response shows the limit",
   learned: "a limit learned from 429s",
   remaining: "the limit that the service states",

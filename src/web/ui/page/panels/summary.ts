@@ -79,9 +79,10 @@ export function showTiles(
   ];
   fillEach(byId("tiles"), tiles, tileElement);
   if (online === null || performance.now() - announcedAt < ANNOUNCE_INTERVAL_MS) return;
+  const text = `${formatCount(online)} of ${countNoun(total ?? 0, "node")} online, ${formatCount(attention)} ${attention === 1 ? "needs" : "need"} attention`;
+  if (byId("announcement").textContent === text) return;
   announcedAt = performance.now();
-  byId("announcement").textContent =
-    `${formatCount(online)} of ${countNoun(total ?? 0, "node")} online, ${formatCount(attention)} ${attention === 1 ? "needs" : "need"} attention`;
+  byId("announcement").textContent = text;
 }
 
 /** The remediation states that have a tile, with its note. */
