@@ -18,7 +18,7 @@ import type { LastStart } from "./schedule.ts";
 export type CollectedState = ReturnType<typeof createCollectedState>;
 
 /** Key of the fact that the list has shown a failed session. Until then the number of failures is unknown, not zero. */
-const FAILED_SESSIONS_LISTED_FACT = "sessions.failed_listed";
+export const FAILED_SESSIONS_LISTED_FACT = "sessions.failed_listed";
 
 /** Creates the state of a process that has collected nothing yet. `facts` are those of earlier processes. */
 export function createCollectedState(

@@ -1,5 +1,5 @@
 import { byName } from "../base/by-name.ts";
-import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
+import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { Schedule } from "../config/schema/config.ts";
 import type { Clock, Cron } from "../model/ports.ts";
@@ -33,6 +33,11 @@ const SLEEP_STEP_MS_MIN: DurationMs = 1;
  * A failed run of a cron schedule is retried after this time, doubled with each failure, until the next scheduled time.
  */
 const FAILED_RUN_RETRY_MS: DurationMs = MINUTE_MS;
+
+/** Enough for the mean of a schedule that is denser at some times of the day, and computed in a few milliseconds. */
+const PERIODS_MAX = 100;
+/** Schedules may differ by the day of the week. */
+const PERIODS_MS_MAX: DurationMs = 7 * DAY_MS;
 
 /** When the last run of a job started, on both clocks, and how many runs have failed since the last success. */
 export interface LastStart {
@@ -121,12 +126,25 @@ function waitUntilDue(
   return Math.min(untilNextRun, FAILED_RUN_RETRY_MS * 2 ** Math.min(failures - 1, 10) - sinceStart);
 }
 
-/** Returns the time between two runs of a schedule; for cron, between its next two times. */
-export function schedulePeriodMs(schedule: Schedule, deps: Pick<ScheduleDeps, "clock" | "cron">): DurationMs {
+/**
+ * Returns the time between two runs of a schedule; for cron, the mean of its next {@link PERIODS_MAX} periods within
+ * {@link PERIODS_MS_MAX}, in whole seconds, because a single one may be a night or a weekend without runs.
+ */
+export function schedulePeriodMs(
+  schedule: Schedule,
+  { clock, cron }: Pick<ScheduleDeps, "clock" | "cron">,
+): DurationMs {
   if (schedule.kind === "every") return schedule.intervalMs;
-  const next = deps.cron.nextAfter(schedule.expression, deps.clock.now());
-  const after = next === null ? null : deps.cron.nextAfter(schedule.expression, next);
-  return next === null || after === null ? Number.POSITIVE_INFINITY : after - next;
+  const first = cron.nextAfter(schedule.expression, clock.now());
+  if (first === null) return Number.POSITIVE_INFINITY;
+  let last = first;
+  let periods = 0;
+  for (; periods < PERIODS_MAX; periods++) {
+    const next = cron.nextAfter(schedule.expression, last);
+    if (next === null || (periods > 0 && next - first > PERIODS_MS_MAX)) break;
+    last = next;
+  }
+  return periods === 0 ? Number.POSITIVE_INFINITY : Math.round((last - first) / periods / SECOND_MS) * SECOND_MS;
 }
 
 /** Returns the requested interval of each collector, or null if not collected. */

@@ -163,7 +163,7 @@ export class Inventory {
     if (slot !== undefined) this.#priority.recordFailure(slot);
   }
 
-  /** Returns of how many nodes at least the last two detail reads failed because of the node. */
+  /** Returns the number of nodes whose detail reads failed at least twice in a row because of the node. */
   failingDetails(): number {
     return this.#priority.failingNodes();
   }

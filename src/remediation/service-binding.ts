@@ -1,3 +1,4 @@
+import { FAILED_SESSIONS_LISTED_FACT } from "../collectors/collected-state.ts";
 import { NETWORK_SIZE_FACT } from "../collectors/polling-plan.ts";
 import type { PolicySpec } from "../model/policy/policy.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
@@ -16,6 +17,7 @@ const SERVICE_FACT = "remediation.service";
 /** Facts that apply only to the network of one service. */
 const FACTS_OF_SERVICE: readonly string[] = [
   NETWORK_SIZE_FACT,
+  FAILED_SESSIONS_LISTED_FACT,
   BASELINE_FACT,
   ACCEPTED_MISSING_FACT,
   ACCEPTED_SESSIONS_FACT,

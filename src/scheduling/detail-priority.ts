@@ -199,7 +199,7 @@ export class DetailPriority {
     return this.#turns.first(UNREAD) >= 0;
   }
 
-  /** Returns the number of nodes of which at least the last two reads failed because of the node. */
+  /** Returns the number of nodes whose reads failed at least twice in a row because of the node. */
   failingNodes(): number {
     return this.#failingNodes;
   }

@@ -100,8 +100,22 @@ test("a cron schedule continues if the wall clock is set back by a day", async (
   await done;
 });
 
-test("the period of a cron schedule is the time between its next two times", () => {
+test("the period of a regular cron schedule is the time between two runs", () => {
   const timing = { clock: createVirtualClock(START_MS), cron: createCron() };
   expect(schedulePeriodMs({ kind: "cron", expression: "2 * * * *" }, timing)).toBe(60 * MINUTE);
   expect(schedulePeriodMs({ kind: "every", intervalMs: 5 }, timing)).toBe(5);
+});
+
+test("the period of an irregular cron schedule is the mean, whatever the time of the start", () => {
+  const cron = createCron();
+  const periodAt = (expression: string, now: number) =>
+    schedulePeriodMs({ kind: "cron", expression }, { cron, clock: createVirtualClock(now) });
+  // Every ten minutes from 8:00 to 18:50 are 66 runs a day.
+  for (let hour = 0; hour < 24; hour++) {
+    const period = periodAt("*/10 8-18 * * *", Date.UTC(2026, 2, 4, hour, 45));
+    expect(period).toBeGreaterThan(15 * MINUTE);
+    expect(period).toBeLessThan(30 * MINUTE);
+  }
+  expect(periodAt("0,10 * * * *", Date.UTC(2026, 2, 4, 0, 5))).toBe(30 * MINUTE);
+  expect(periodAt("0 3 1 * *", Date.UTC(2026, 2, 4))).toBe(30 * 24 * 60 * MINUTE);
 });

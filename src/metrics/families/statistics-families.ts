@@ -102,17 +102,17 @@ export const STATISTICS_FAMILIES: readonly AggregateFamily[] = [
   }),
   hourlyGauge({
     name: "proxynet_hourly_active_sessions",
-    help: "Active sessions in the last full hour.",
+    help: "Active sessions in the last full hour reported by the service.",
     value: (entry) => entry.activeSessions,
   }),
   hourlyGauge({
     name: "proxynet_hourly_new_sessions",
-    help: "Sessions started in the last full hour.",
+    help: "Sessions started in the last full hour reported by the service.",
     value: (entry) => entry.newSessions,
   }),
   hourlyGauge({
     name: "proxynet_hourly_bandwidth_bytes",
-    help: "Bandwidth in the last full hour, reported by the service in gigabytes.",
+    help: "Bandwidth in the last full hour reported by the service, converted from gigabytes.",
     value: (entry) => gigabytesToBytes(entry.bandwidthGb),
   }),
   hourlyGauge({
