@@ -74,7 +74,7 @@ const overviewPanels = () => [
     width: 3,
     height: 4,
     title: "Running since",
-    description: "Start time of the process.",
+    description: "Start time of the process; of several daemons, the earliest.",
     unit: "dateTimeFromNow",
     queries: [{ expr: `min(${selector("process_start_time_seconds")}) * 1000` }],
   }).thresholds(steps("text")),

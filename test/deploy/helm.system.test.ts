@@ -105,6 +105,17 @@ const KEYS = [
   ...["kubernetes.io/metadata.name", "k8s-app"],
 ];
 
+test.each([
+  ["1.25", false],
+  ["1.26", true],
+])("with Kubernetes %s, the disruption budget has unhealthyPodEvictionPolicy: %s", async (version, hasPolicy) => {
+  const values = createTempFolder().write("values.yaml", PAIR);
+  const budget = ["--show-only", "templates/poddisruptionbudget.yaml", "--kube-version", version];
+  const { code, out } = await runHelm("template", "proxywarden", inRepository(CHART), "--values", values, ...budget);
+  expect(code).toBe(0);
+  expect(out.includes("unhealthyPodEvictionPolicy")).toBe(hasPolicy);
+});
+
 test("empty lists of peers allow no connections but DNS", async () => {
   const none = "networkPolicy: { enabled: true, ingressFrom: [], egress: [], postgresTo: [] }";
   const [policy] = ofKind<NetworkPolicy>(await renderChart(`${PAIR}\n${none}`), "NetworkPolicy");
