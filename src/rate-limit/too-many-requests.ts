@@ -136,7 +136,8 @@ const isCategoryLimit = (ledger: Ledger, category: Category, reading: LimitReadi
   limitScopeOf(ledger, category, reading.limit) === category;
 
 /**
- * Returns whether headers explain a 429, because nothing remains of a limit that is configured or was stated before.
+ * Returns whether headers explain a 429, because nothing remains of a limit that is configured or that the last response
+ * stated. If only 429s state a limit, calls are paced by what is learned from them.
  */
 export function headersExplainRejection(
   { limits, categories }: Ledger,
@@ -146,7 +147,8 @@ export function headersExplainRejection(
   if (reading === null || reading.remaining > 0) return false;
   const { requestsPerMinute, concurrentRequests, callsPerMonth } = limits.plan;
   const known = [limits.categories[category].requests, requestsPerMinute, concurrentRequests, callsPerMonth];
-  return [...known, categories[category].stated.lastStatement?.limit].includes(reading.limit);
+  const { wasStated, stated } = categories[category];
+  return known.includes(reading.limit) || (wasStated && stated.lastStatement?.limit === reading.limit);
 }
 
 /**

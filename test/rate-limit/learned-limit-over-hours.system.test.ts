@@ -28,6 +28,7 @@ const behind = (gateway: Partial<Gateway>, parts: Partial<SaturatedDay> = {}): D
       requestsPerMinute: 40,
       burst: 20,
       retryAfter: false,
+      statesLimit: false,
       untilMs: NEVER,
       ...gateway,
     },
@@ -48,6 +49,8 @@ const gateways: readonly Partial<Gateway>[] = [
   ...[1, 5, 100].map((burst) => ({ burst })),
   ...[4, 10, 20, 70].map((requestsPerMinute) => ({ requestsPerMinute, burst: 10 })),
   { requestsPerMinute: 10, burst: 1, retryAfter: true },
+  { statesLimit: true },
+  { statesLimit: true, limiter: "fixed_window", retryAfter: true },
 ];
 
 /** Each gateway with and without headers of the service; in the short form in turns. */
@@ -58,7 +61,7 @@ const cases = gateways.flatMap((gateway, index) =>
 );
 
 test.each(cases)(
-  "behind a gateway that states no limit few calls get 429, and most of the allowed calls are made: %o",
+  "behind a gateway that states its limit only in 429s, or not at all, few calls get 429, and most of the allowed calls are made: %o",
   ({ gateway, headers }) => {
     const { rejected, admittedPerMinute } = steady(
       behind(gateway, { headers, hours: GATEWAY_HOURS }),

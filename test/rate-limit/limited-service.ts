@@ -14,13 +14,15 @@ export interface LimiterSetup {
   readonly gateway?: Gateway;
 }
 
-/** A gateway in front of the service. Its 429s state no limit, and the service does not count the rejected calls. */
+/** A gateway in front of the service, which does not count the calls that the gateway rejects. */
 export interface Gateway {
   readonly limiter: LimiterKind;
   readonly requestsPerMinute: number;
   readonly burst: number;
   /** Whether its 429s have a correct Retry-After. */
   readonly retryAfter: boolean;
+  /** Whether its 429s state its limit. */
+  readonly statesLimit: boolean;
   /** When it is removed. */
   readonly untilMs: number;
 }
@@ -74,7 +76,14 @@ export function createLimitedService({ limits, limiter, headers, reset, gateway 
       const passed = gatewayLimiter === null || now >= gateway!.untilMs ? null : gatewayLimiter.take(epoch);
       if (passed?.admitted === false) {
         const retryAfterSeconds = gateway!.retryAfter ? passed.retryAfterSeconds : null;
-        return { kind: "rate_limited", headers: null, dateMs: epoch, retryAfterSeconds };
+        const { limit, resetEpochMs } = passed;
+        const stated = { limit, remaining: 0, resetEpochSeconds: Math.ceil(resetEpochMs / 1_000) };
+        return {
+          kind: "rate_limited",
+          headers: gateway!.statesLimit ? stated : null,
+          dateMs: epoch,
+          retryAfterSeconds,
+        };
       }
       const admitted = categories[category].peek(epoch).admitted && (plan?.peek(epoch).admitted ?? true);
       const ofCategory = admitted ? categories[category].take(epoch) : categories[category].peek(epoch);

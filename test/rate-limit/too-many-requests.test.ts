@@ -61,6 +61,13 @@ describe("headers explain a 429", () => {
     expect(headersExplainRejection(ledger, "session_monitoring", usedUp(77))).toBe(false);
   });
 
+  test("not if only a 429 stated the limit, and the calls that succeed do not", () => {
+    const ledger = start();
+    reject(ledger, 1_000, { reading: usedUp(77) });
+    answer(ledger, 62_000);
+    expect(headersExplainRejection(ledger, "node_management", usedUp(77))).toBe(false);
+  });
+
   test("not if calls remain, or if there are no headers", () => {
     const reading = { limit: 100, remaining: 1, resetAt: null };
     expect(headersExplainRejection(start(), "node_management", reading)).toBe(false);
