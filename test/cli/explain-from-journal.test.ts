@@ -47,6 +47,14 @@ const night: readonly JournalChange[] = [
 ];
 
 describe("explain reads the journal", () => {
+  test("only if an id is given", async () => {
+    expect(await run("", { config: configured(night) })).toEqual({
+      code: 2,
+      out: "",
+      err: "proxywarden: the id or name of the node must be 1 to 256 characters\n",
+    });
+  });
+
   test("with timers, episodes, decisions and actions, without a running daemon", async () => {
     const timer = {
       policy: "reboot-offline",
