@@ -210,11 +210,9 @@ function actionLines(action: ActionView): readonly string[] {
 }
 
 /** Returns a line with the operator who approved or rejected an action, or no line if no operator has. */
-function answerLines({ operator, answered_at: at, ended_at: endedAt, state }: ActionView): readonly string[] {
+function answerLines({ operator, answered_at: at, state }: ActionView): readonly string[] {
   if (operator === null || at === null) return [];
-  // A rejection ends an action. If it is lifted later, the state becomes that of an expired one.
-  const isRejected = endedAt === at && (state === "rejected" || state === "lapsed");
-  return [`    ${isRejected ? "rejected" : "approved"} by ${operator}, ${formatTime(at)}`];
+  return [`    ${state === "rejected" ? "rejected" : "approved"} by ${operator}, ${formatTime(at)}`];
 }
 
 const operatorCommandLine = ({ at, command, operator, detail }: OperatorCommandView): readonly string[] => [
