@@ -169,3 +169,13 @@ test("a firing timer is shown with the time for which the condition has been tru
     "firing; first true at 2026-11-21 03:15:00 UTC",
   ]);
 });
+
+test("a verdict that a standby does not know is not said to stop the timer", () => {
+  const why = "this daemon stands by";
+  const unknown = { verdict: "unknown", unknowns: [{ field: "the node", why }] } as const;
+  const text = textOf({ policies: [{ ...emptyPolicyReport("reboot-offline"), ...unknown }] });
+  expect(text.split("\n")).toContain("  verdict   unknown");
+  expect(text).toContain(
+    "it is unknown whether the policy matches this node\n            - the node: this daemon stands by\n",
+  );
+});
