@@ -14,8 +14,12 @@ type UnsentAction = WithNode<ActionView>;
  */
 export const runApprovals = viewCommand(async (_, daemon) => {
   const read = (state: string) => daemon.rows<UnsentAction>(`/api/v1/actions?state=${state}&limit=${ROWS_MAX}`);
-  const actions = [...(await read("awaiting")), ...(await read("approved"))];
-  return { value: actions, format: () => formatApprovals(actions) };
+  const [awaiting, approved] = [await read("awaiting"), await read("approved")];
+  const actions = [...awaiting, ...approved];
+  const notes = Object.entries({ "wait for approval": awaiting, "are approved": approved }).flatMap(
+    ([what, { length }]) => (length < ROWS_MAX ? [] : [`only the first ${ROWS_MAX} actions that ${what} were read`]),
+  );
+  return { value: actions, format: () => formatApprovals(actions), notes };
 });
 
 function formatApprovals(actions: readonly UnsentAction[]): string {

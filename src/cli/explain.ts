@@ -12,7 +12,7 @@ import { type PastTime, timeOfOption } from "./arguments/past-time.ts";
 import { readConfig } from "./config/config-loading.ts";
 import { type CommandContext, type OutputOption, orFail, print } from "./context.ts";
 import { DaemonClient, type DaemonConnectionOptions } from "./daemon-client.ts";
-import { resolveNode } from "./daemon-views/node-lookup.ts";
+import { assertNodeText, resolveNode } from "./daemon-views/node-lookup.ts";
 import {
   type DaemonExplanation,
   EXPLANATION_SHAPE,
@@ -70,6 +70,7 @@ async function explainFromJournal(
   at: EpochMs | undefined,
   env: NodeJS.ProcessEnv,
 ): Promise<NodeReport> {
+  assertNodeText(id);
   const loaded = orFail(readConfig(file, env, []));
   const now = systemClock.now();
   const journaled = await readConfiguredState(loaded.config.state, async (journal) => ({

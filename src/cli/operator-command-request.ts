@@ -23,7 +23,7 @@ export async function sendOperatorCommand(
 ): Promise<void> {
   if (subject?.trim() === "")
     throw new CommandFailure(
-      `${route.name} needs the id of the ${route.about}, but the given one is empty`,
+      `${route.name} needs the id${route.about === "node" ? " or name" : ""} of the ${route.about}, but the given one is empty`,
       EXIT_USAGE,
     );
   if (readToken(options, context.env) === null) {

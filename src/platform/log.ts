@@ -18,7 +18,8 @@ export interface LogDestination {
 // secret, and for error messages that quote a header or a URL.
 const REDACTIONS: readonly (readonly [RegExp, string])[] = [
   [/("[\w-]*(?:authorization|api[_-]?key|token|secret|password|cookie)":)"(?:[^"\\]|\\.)*"/gi, '$1"[redacted]"'],
-  [/\b(Bearer|Basic)\s+[\w.~+/=-]+/gi, "$1 [redacted]"],
+  // The words "basic auth" hold no secret.
+  [/\b(Bearer|Basic)\s+(?!auth(?![\w.~+/=-]))[\w.~+/=-]+/gi, "$1 [redacted]"],
   [/:\/\/[^\s/@"\\]*:[^\s/@"\\]*@/g, "://[redacted]@"],
 ];
 const redact = (line: string) => REDACTIONS.reduce((text, [pattern, instead]) => text.replace(pattern, instead), line);

@@ -56,6 +56,16 @@ test("approvals --output json prints the rows of the API", async () => {
   ]);
 });
 
+test("approvals says that there may be more actions than it reads", async () => {
+  const many = Array.from({ length: 1_001 }, () => sampleApproved);
+  const { url } = await startTestServer({
+    remediation: () => ({ ...idleRemediation, approvals: (state) => (state === "approved" ? many : []) }),
+  });
+  const { out, err } = await captureOutput((context) => runApprovals({ url, output: "json" }, context));
+  expect(JSON.parse(out)).toHaveLength(1_000);
+  expect(err).toBe("proxywarden: only the first 1000 actions that are approved were read\n");
+});
+
 test("approvals replaces control characters in node names", async () => {
   const odd = { ...sampleApproved, node: "node\u001b[31m\r\u202e" };
   const { url } = await startTestServer({

@@ -47,6 +47,14 @@ const night: readonly JournalChange[] = [
 ];
 
 describe("explain reads the journal", () => {
+  test("only if an id is given", async () => {
+    expect(await run("", { config: configured(night) })).toEqual({
+      code: 2,
+      out: "",
+      err: "proxywarden: the id or name of the node must be 1 to 256 characters\n",
+    });
+  });
+
   test("with timers, episodes, decisions and actions, without a running daemon", async () => {
     const timer = {
       policy: "reboot-offline",
@@ -119,7 +127,7 @@ describe("explain reads the journal", () => {
     expect(then).not.toContain("03:50");
     const { out: before } = await run("node_1", { config, at: SAMPLES_START_MS });
     expect(before).toBe(`node_1, at 2026-11-21 03:00:00 UTC
-  source    the journal; verdicts and timers of the past are not kept
+  source    the journal; verdicts, timers and ended holds of the past are not kept
   policies  none had applied to this node by that time
   journal   has no records up to that time: the node was healthy, did not exist, or the journal is newer
 

@@ -117,6 +117,7 @@ decisions, newest first
     const explanation = sampleExplanation("node_1");
     const [policy] = explanation.policies;
     const { url } = await startTestServer({
+      node: (id) => ({ id, status: "offline" }),
       remediation: () => ({
         ...idleRemediation,
         explain: (node) =>
@@ -227,7 +228,7 @@ decisions, newest first
       "      sent, being verified",
       "      sent 2026-11-21 03:20:01 UTC",
     ]);
-    expect(out).toContain("source    the journal; verdicts and timers of the past are not kept");
+    expect(out).toContain("source    the journal; verdicts, timers and ended holds of the past are not kept");
     expect(out).not.toContain("timer ");
   });
 

@@ -182,13 +182,13 @@ describe("an error is one line that says what to do:", () => {
   });
 
   test.each([
-    ["approve", "action"],
-    ["hold", "node"],
-  ] as const)("the argument of %s is empty", async (name, about) => {
+    ["approve", "the id of the action"],
+    ["hold", "the id or name of the node"],
+  ] as const)("the argument of %s is empty", async (name, needed) => {
     const { url } = await commandRecordingDaemon();
     expect(await runOperatorCommand(name, "", { url })).toMatchObject({
       code: 2,
-      err: `proxywarden: ${name} needs the id of the ${about}, but the given one is empty\n`,
+      err: `proxywarden: ${name} needs ${needed}, but the given one is empty\n`,
     });
   });
 

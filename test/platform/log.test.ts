@@ -67,6 +67,7 @@ describe("a secret that is logged by mistake", () => {
     ["password", { request: { auth: { password: 'k-12345"' } } }],
     ["adminToken, however deep", { a: [{ b: { c: { d: { adminToken: "k-12345" } } } }] }],
     ["headers in a list", { headers: ["Authorization", "Bearer k-12345"] }],
+    ["a token that begins like a word", { header: "bearer auth-k-12345" }],
     ["a header quoted in an error", { err: new Error("bad header: Authorization: Bearer k-12345") }],
     ["a URL with credentials", { url: "http://user:k-12345@proxy:3128/" }],
   ])("is redacted: %s", (_, fields) => {
@@ -80,7 +81,8 @@ describe("a secret that is logged by mistake", () => {
 
   test("does not redact similar text", () => {
     const { log, lines } = recordedLog();
-    const fields = { url: "http://[::1]:9713/metrics", api_key_file: "/run/secrets/key", tokens: 3 };
+    const problem = "basic_auth_users: turning basic auth off needs a reload";
+    const fields = { url: "http://[::1]:9713/metrics", api_key_file: "/run/secrets/key", tokens: 3, problem };
     log.info(fields, "Listening.");
     expect(JSON.parse(lines[0]!)).toMatchObject(fields);
   });

@@ -3,7 +3,7 @@ import type { NodesView } from "../../web/api/node-views.ts";
 import { checkText, ROWS_MAX } from "../../web/api/query.ts";
 import type { LeaderView, statusView } from "../../web/api/status-views.ts";
 import type { NameFilters } from "../../web/api/unknown-names.ts";
-import { CommandFailure, orFailure, PROGRAM } from "../context.ts";
+import { CommandFailure, EXIT_USAGE, orFailure, PROGRAM } from "../context.ts";
 import type { DaemonClient } from "../daemon-client.ts";
 import { stripControlCharacters } from "../output/text.ts";
 import { searchOf } from "./daemon-view.ts";
@@ -14,14 +14,19 @@ type NodesParameters = Readonly<Record<string, string | number | undefined>>;
 export const readNodesPage = (parameters: NodesParameters, daemon: DaemonClient): Promise<NodesView> =>
   daemon.get<NodesView>(`/api/v1/nodes?${searchOf(parameters)}`, { data: "array", pagination: "object" });
 
+/** Throws {@link CommandFailure} if a text can't be the id or name of a node. */
+export function assertNodeText(node: string): void {
+  const problem = checkText(node);
+  if (problem !== null) throw new CommandFailure(`the id or name of the node ${problem}`, EXIT_USAGE);
+}
+
 /**
  * Returns the id of the node that an operator named, by its id or its name. A text with the prefix of ids may be the id
  * of a node that has left the fleet. Rejects with {@link CommandFailure} if there is no such node, or if several have the
  * name.
  */
 export async function resolveNode(node: string, daemon: DaemonClient): Promise<NodeId> {
-  const problem = checkText(node);
-  if (problem !== null) throw new CommandFailure(`the id or name of the node ${problem}`);
+  assertNodeText(node);
   const found = await orFailure(readNodesPage({ node, limit: ROWS_MAX }, daemon));
   if (found instanceof CommandFailure) {
     // An id is enough to hold a node while the daemon can't list its nodes.

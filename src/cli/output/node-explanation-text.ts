@@ -68,7 +68,7 @@ const noPoliciesTexts: Readonly<Record<NodeReport["source"], string>> = {
 const sourceTexts: Readonly<Record<NodeReport["source"], string>> = {
   daemon: "the running daemon",
   journal: "the journal; verdicts are only known to the running daemon: omit --config to ask it",
-  past: "the journal; verdicts and timers of the past are not kept",
+  past: "the journal; verdicts, timers and ended holds of the past are not kept",
 };
 
 const holdText = ({ kind, policy, at, until, reason }: HoldView): string => {
@@ -99,7 +99,7 @@ function policyLines(policy: PolicyReport, report: NodeReport): readonly string[
   const hasTimer = report.source !== "past" && (policy.timer !== null || policy.matched !== false);
   return [
     policy.mode === null ? policy.policy : `${policy.policy} (${policy.mode})`,
-    ...withLabel("verdict", verdictLines(policy)),
+    ...withLabel("verdict", verdictLines(policy, report)),
     ...withLabel("read", ifMatched(fieldsOf(policy, decision))),
     ...withLabel("timer", hasTimer ? [timerText(policy), otherStatusText(policy)] : []),
     ...withLabel("episode", episode === null ? ifMatched(["none"]) : episodeLines(episode, policy)),
@@ -108,11 +108,13 @@ function policyLines(policy: PolicyReport, report: NodeReport): readonly string[
   ];
 }
 
-function verdictLines({ verdict, matched, unknowns }: PolicyReport): readonly string[] {
+/** A daemon that stands by sees no nodes. Its verdicts are unknown, but not those of the leader. */
+function verdictLines({ verdict, matched, unknowns }: PolicyReport, { seen }: NodeReport): readonly string[] {
   if (verdict === null) return [];
   if (matched === false) return ["the policy does not match this node"];
   const match = matched === null ? ["it is unknown whether the policy matches this node"] : [];
-  const shown = verdict === "unknown" ? "unknown: no action is taken, and the timer is stopped" : verdict;
+  const isStopped = verdict === "unknown" && seen !== null;
+  const shown = isStopped ? "unknown: no action is taken, and the timer is stopped" : verdict;
   return [shown, ...match, ...unknowns.map(({ field, why }) => `- ${field}: ${why}`)];
 }
 

@@ -19,7 +19,7 @@ const ROW_KINDS = ["holds", "episodes", "actions", "decisions", "orders"] as con
 export interface NodeReport extends NodeRows {
   readonly id: string;
   readonly explained_at: string;
-  /** Source of the report. Only the running daemon knows verdicts, and past timers are not kept. */
+  /** Source of the report. Only the running daemon knows verdicts; past timers and holds that have ended are not kept. */
   readonly source: "daemon" | "journal" | "past";
   readonly policies: readonly PolicyReport[];
   /** The node in the fleet, or null if it is unknown or not in the fleet. */

@@ -1,5 +1,5 @@
 import { constants } from "node:buffer";
-import { createReadStream, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createReadStream, existsSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { errorMessage, fail } from "../../base/result.ts";
 import { loadStateSection } from "../../config/load.ts";
 import { exportLines, parseExport } from "../../journal/state-export.ts";
@@ -48,8 +48,14 @@ export async function runStateImport(
   context.err.write(`imported ${countNoun(rows.value.length, "row")}\n`);
 }
 
-/** Writes lines to a file. An existing file is replaced only once all lines are written. */
-async function writeFileWhole(file: string, lines: AsyncIterable<string>): Promise<void> {
+/**
+ * Writes lines to a file. An existing file is replaced only once all lines are written. Rejects if there is something
+ * else, such as a device, which would be replaced as well.
+ */
+async function writeFileWhole(path: string, lines: AsyncIterable<string>): Promise<void> {
+  const file = existsSync(path) ? realpathSync(path) : path;
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() === false)
+    throw new Error(`${path} is not a regular file; ${STANDARD_STREAM} stands for standard output`);
   const unfinished = `${file}.unfinished`;
   try {
     writeFileSync(unfinished, "", { mode: 0o600 });

@@ -75,7 +75,7 @@ export function isUnreachable(error: unknown): boolean {
   if (error instanceof pg.DatabaseError)
     return isShutdown(error) || error.code === QUERY_CANCELED || error.code?.startsWith("53") === true;
   if (!(error instanceof Error)) return false;
-  return "code" in error ? UNREACHABLE_CODES.has(error.code) : /timeout|terminated/i.test(error.message);
+  return "code" in error ? UNREACHABLE_CODES.has(error.code) : /timeout|terminated|not queryable/i.test(error.message);
 }
 
 /**

@@ -157,14 +157,6 @@ test("operator commands and approvals are shown as of that time", () => {
   }
 });
 
-test("an action whose rejection was lifted is not shown as approved", () => {
-  const answered = { operator: "alice", at: ms(31) };
-  const lifted = { ...awaitingAction, state: "lapsed", answered, endedAt: ms(31) } as const;
-  const expired = { ...lifted, approvedAt: ms(31), endedAt: ms(80) };
-  const answerOf = (action: typeof lifted) => /(\w+) by alice/.exec(textOf({ actions: [actionView(action)] }))?.[1];
-  expect([answerOf(lifted), answerOf(expired)]).toEqual(["rejected", "approved"]);
-});
-
 test("a firing timer is shown with the time for which the condition has been true or false, and when it was first true", () => {
   const timer = { state: "firing", since: iso(15), true_seconds: 0, clear_seconds: 0 } as const;
   const timerOf = (seconds: { readonly true_seconds?: number; readonly clear_seconds?: number }) =>
@@ -176,4 +168,14 @@ test("a firing timer is shown with the time for which the condition has been tru
     "firing, false again for 30s; first true at 2026-11-21 03:15:00 UTC",
     "firing; first true at 2026-11-21 03:15:00 UTC",
   ]);
+});
+
+test("a verdict that a standby does not know is not said to stop the timer", () => {
+  const why = "this daemon stands by";
+  const unknown = { verdict: "unknown", unknowns: [{ field: "the node", why }] } as const;
+  const text = textOf({ policies: [{ ...emptyPolicyReport("reboot-offline"), ...unknown }] });
+  expect(text.split("\n")).toContain("  verdict   unknown");
+  expect(text).toContain(
+    "it is unknown whether the policy matches this node\n            - the node: this daemon stands by\n",
+  );
 });

@@ -156,6 +156,17 @@ test("a server that takes too long counts as unreachable, so that a daemon that 
   expect([String(error), isUnreachable(error)]).toEqual([expect.stringContaining("statement timeout"), true]);
 });
 
+test("a server that ends a connection between two statements counts as unreachable", async () => {
+  const database = await openRaw();
+  const ended = database.use(async (connection) => {
+    const [row] = await connection.query("SELECT pg_backend_pid() AS pid");
+    await database.query("SELECT pg_terminate_backend($1), pg_sleep(0.2)", [Number(row!.pid)]);
+    await connection.query("SELECT 1");
+  });
+  const error = await ended.catch((rejection: unknown) => rejection);
+  expect([String(error), isUnreachable(error)]).toEqual([expect.stringContaining("can't be reached"), true]);
+});
+
 test("the server ends a transaction whose client is gone, with its locks", async () => {
   const database = await openRaw();
   expect(await database.query("SHOW idle_in_transaction_session_timeout")).toEqual([
