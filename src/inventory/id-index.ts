@@ -12,9 +12,8 @@ const LOAD_FACTOR_MIN = 0.15;
  * several times as fast as a Map, which follows pointers to an object and a string for each comparison.
  */
 export class IdIndex {
-  /** The hash of the id in each row. */
-  #low = new Int32Array(0);
-  #high = new Int32Array(0);
+  /** The two halves of the hash of the id in each row, next to each other, so that a lookup reads one cache line. */
+  #hashes = new Int32Array(0);
   /**
    * The row plus 1, or 0 if the entry is empty. The bits above those of the row hold a tag: the same bits of `high`.
    * Nearly all other rows have another tag, so their hashes need not be read. The length is a power of 2.
@@ -39,10 +38,9 @@ export class IdIndex {
     if (known !== 0) return this.#rowIn(known);
     this.#size++;
     if (this.#size > this.#entries.length * LOAD_FACTOR_MAX) this.#resize(this.#entries.length * 2);
-    this.#low = growColumn(this.#low, row);
-    this.#high = growColumn(this.#high, row);
-    this.#low[row] = low;
-    this.#high[row] = high;
+    this.#hashes = growColumn(this.#hashes, 2 * row + 1);
+    this.#hashes[2 * row] = low;
+    this.#hashes[2 * row + 1] = high;
     this.#entries[this.#entryOf(low, high)] = this.#tag(high) | (row + 1);
     return row;
   }
@@ -50,21 +48,20 @@ export class IdIndex {
   /** Removes the id of a row. */
   remove(row: number): void {
     this.#size--;
-    this.#empty(this.#entryOf(this.#low[row]!, this.#high[row]!));
+    this.#empty(this.#entryOf(this.#hashes[2 * row]!, this.#hashes[2 * row + 1]!));
   }
 
   /** Moves an id to a row with a lower number, which must be free. */
   move(from: number, to: number): void {
-    const [low, high] = [this.#low[from]!, this.#high[from]!];
+    const [low, high] = [this.#hashes[2 * from]!, this.#hashes[2 * from + 1]!];
     this.#entries[this.#entryOf(low, high)] = this.#tag(high) | (to + 1);
-    this.#low[to] = low;
-    this.#high[to] = high;
+    this.#hashes[2 * to] = low;
+    this.#hashes[2 * to + 1] = high;
   }
 
   /** Frees memory that `rows` rows don't need. */
   shrink(rows: number): void {
-    this.#low = this.#low.slice(0, rows);
-    this.#high = this.#high.slice(0, rows);
+    this.#hashes = this.#hashes.slice(0, 2 * rows);
     let length = this.#entries.length;
     while (length > ENTRIES_MIN && this.#size < length * LOAD_FACTOR_MIN) length /= 2;
     if (length < this.#entries.length) this.#resize(length);
@@ -86,7 +83,7 @@ export class IdIndex {
     let entry = low & mask;
     for (let found = entries[entry]!; found !== 0; found = entries[entry]!) {
       const row = (found & mask) - 1;
-      if ((found & ~mask) === tag && this.#low[row] === low && this.#high[row] === high) break;
+      if ((found & ~mask) === tag && this.#hashes[2 * row] === low && this.#hashes[2 * row + 1] === high) break;
       entry = (entry + 1) & mask;
     }
     return entry;
@@ -98,8 +95,8 @@ export class IdIndex {
     for (const each of old) {
       if (each === 0) continue;
       const row = (each & (old.length - 1)) - 1;
-      const high = this.#high[row]!;
-      let entry = this.#low[row]! & (length - 1);
+      const high = this.#hashes[2 * row + 1]!;
+      let entry = this.#hashes[2 * row]! & (length - 1);
       while (this.#entries[entry] !== 0) entry = (entry + 1) & (length - 1);
       this.#entries[entry] = this.#tag(high) | (row + 1);
     }
@@ -111,7 +108,7 @@ export class IdIndex {
     const mask = entries.length - 1;
     let gap = entry;
     for (let next = (gap + 1) & mask; entries[next] !== 0; next = (next + 1) & mask) {
-      const home = this.#low[this.#rowIn(entries[next]!)]! & mask;
+      const home = this.#hashes[2 * this.#rowIn(entries[next]!)]! & mask;
       if (((next - home) & mask) < ((next - gap) & mask)) continue;
       entries[gap] = entries[next]!;
       gap = next;

@@ -40,6 +40,8 @@ export class SessionNodeTable {
   readonly #slots = new IdIndex();
   readonly #freeSlots: number[] = [];
   readonly #ids: string[] = [];
+  /** The slot of `other`, or null if it has none. */
+  #other: number | null = null;
   /** A copy of the ids, or null if they have changed since. */
   #sharedIds: readonly string[] | null = null;
   #sent = new Float64Array(0);
@@ -69,7 +71,7 @@ export class SessionNodeTable {
    */
   count(nodeId: string, slot: number | null, status: number, isRecent: boolean): void {
     this.#current.sessions++;
-    if (slot === null || (this.#ids[slot] === OTHER_LABEL && nodeId !== OTHER_LABEL)) this.#current.folded++;
+    if (slot === null || (slot === this.#other && nodeId !== OTHER_LABEL)) this.#current.folded++;
     if (slot === null) {
       this.#current.unlisted++;
       return;
@@ -202,8 +204,7 @@ export class SessionNodeTable {
   /** Returns the slot of `other`, and adds it if there is none, or null if a node of the fleet has that id. */
   #otherSlot(): number | null {
     if (this.#deps.isKnownNode(OTHER_LABEL)) return null;
-    const slot = this.#slots.find(OTHER_LABEL);
-    return slot >= 0 ? slot : this.#addSlot(OTHER_LABEL);
+    return this.#other ?? this.#addSlot(OTHER_LABEL);
   }
 
   #addSlot(nodeId: string): number {
@@ -211,6 +212,7 @@ export class SessionNodeTable {
     if (slot >= this.#sent.length) this.#grow(slot);
     this.#slots.findOrAdd(nodeId, slot);
     this.#ids[slot] = nodeId;
+    if (nodeId === OTHER_LABEL) this.#other = slot;
     this.#sharedIds = null;
     this.#quietWalks[slot] = 0;
     this.#sent[slot] = 0;
@@ -220,6 +222,7 @@ export class SessionNodeTable {
 
   #removeSlot(slot: number): void {
     this.#slots.remove(slot);
+    if (slot === this.#other) this.#other = null;
     this.#departed.delete(slot);
     this.#ids[slot] = "";
     this.#sharedIds = null;
