@@ -14,7 +14,7 @@ export interface RunOutcome {
   readonly complete: boolean;
   /** Why the run failed, in whole or in part, or null if it succeeded. */
   readonly error: ApiError | null;
-  /** For a list: share of its records that the walk has shown. */
+  /** For a list: share of its records that the walk has shown, 0 if it read nothing. */
   readonly shownShare?: Share;
   /** For a list: constant difference between its total and the records it shows. */
   readonly totalDifference?: number;
