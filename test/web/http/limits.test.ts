@@ -177,7 +177,7 @@ describe("a flood of API requests", () => {
     expect(metrics["proxywarden_web_refusals_total busy"]).toBe(busy);
   });
 
-  test("includes the time in which rows of the journal are read and formatted", async () => {
+  test("is paused for the time in which rows of the journal are read and formatted", async () => {
     let served = 0;
     const decisions = async () => {
       served++;
