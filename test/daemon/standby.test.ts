@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
 import type { JournalQuery } from "../../src/model/remediation/journal.ts";
+import { budgetView } from "../../src/web/api/status-views.ts";
 import { startDaemonGroup } from "../harness/daemon-group.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
 import { marksOf } from "../harness/remediation-results.ts";
@@ -95,4 +96,15 @@ test("a read of the journal that ends after the daemon was elected adds no event
   await group.advance(SECOND_MS);
   expect(shown.rows).not.toEqual([]);
   expect(two!.runtime.eventLog.after(0, 1_000)).toEqual(shown);
+});
+
+test("the budget of a standby has no next poll", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(MINUTE_MS);
+  const nextPolls = group.daemons.map(({ roleSwitch }) => {
+    const [startedAt, now] = [group.clock.now(), group.clock.now()];
+    const fields = { version: "0.0.0", startedAt, now, monotonic: group.clock.monotonic(), configRejectedAt: null };
+    return budgetView({ ...fields, ...roleSwitch.active.collected() }).categories.node_management.next_poll.in_seconds;
+  });
+  expect(nextPolls).toEqual([expect.any(Number), null]);
 });

@@ -88,10 +88,12 @@ export function statusLine({ snapshot, collectors }: StatusSnapshot): string {
 export function budgetView(statusSnapshot: StatusSnapshot) {
   const { ledger, month, monotonic } = statusSnapshot;
   const { plan } = ledger.limits;
+  // A standby polls nothing.
+  const isPolling = COLLECTORS.some((collector) => statusSnapshot.plan[collector] !== null);
   return {
     reserve: ledger.limits.reserve,
     in_flight: ledger.inFlight,
-    categories: byName(CATEGORIES, (category) => categoryView(ledger, category, monotonic)),
+    categories: byName(CATEGORIES, (category) => categoryView(ledger, category, monotonic, isPolling)),
     plan: {
       requests_per_minute: plan.requestsPerMinute,
       concurrent_requests: plan.concurrentRequests,
@@ -109,7 +111,7 @@ export function budgetView(statusSnapshot: StatusSnapshot) {
   };
 }
 
-function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now: MonotonicMs) {
+function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now: MonotonicMs, isPolling: boolean) {
   const { stated, rejections } = ledger.categories[category];
   const last = stated.lastStatement;
   const { requests, burst, windowMs } = ledger.limits.categories[category];
@@ -126,7 +128,7 @@ function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now
       expected_per_window: ledger.externalUsage[category].expectedCalls(now),
     },
     next_poll: {
-      in_seconds: Number.isFinite(at) ? secondsOf(Math.max(0, at - now)) : null,
+      in_seconds: isPolling && Number.isFinite(at) ? secondsOf(Math.max(0, at - now)) : null,
       held_by: waitReason,
     },
   };

@@ -101,7 +101,8 @@ export function createHttpServer(
     if (status < 500) return sendError(request, reply, status, error.message);
     const fields = { method: request.method, path: request.routeOptions.url };
     if (status === 503) {
-      log.warn({ ...fields, problem: error.message }, "web request failed");
+      // The response has the reason, and a client may ask again and again while the failure lasts.
+      log.debug({ ...fields, problem: error.message }, "web request failed");
       return sendError(request, reply, 503, error.message);
     }
     log.error({ ...fields, err: error }, "web request failed");

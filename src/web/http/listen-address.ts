@@ -1,14 +1,16 @@
 import { errorMessage } from "../../base/result.ts";
 
 /**
- * Returns why an address can't be listened on, how to find the process that uses it, and `choice`, which says how to
- * choose another address.
+ * Returns why an address can't be listened on, what to do about it, and `choice`, which says how to choose another
+ * address.
  */
 export function listenProblem(host: string, port: number, error: unknown, choice: string): string {
-  const isInUse = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
-  const reason = isInUse
-    ? `another process uses the port (EADDRINUSE): find it with ss -ltnp "sport = :${port}" or lsof -i :${port}, and stop it, or`
-    : `${errorMessage(error)};`;
+  const { code = "" } = error as NodeJS.ErrnoException;
+  const reasons: Readonly<Record<string, string>> = {
+    EADDRINUSE: `another process uses the port (EADDRINUSE): find it with ss -ltnp "sport = :${port}" or lsof -i :${port}, and stop it, or`,
+    EACCES: "the process may not use this port (EACCES): give it CAP_NET_BIND_SERVICE, use a port above 1023, or",
+  };
+  const reason = reasons[code] ?? `${errorMessage(error)};`;
   return `can't listen on ${hostAndPort(host, port)}: ${reason} ${choice}`;
 }
 

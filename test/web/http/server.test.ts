@@ -7,6 +7,7 @@ import { SHUTDOWN_BUDGET } from "../../../src/daemon/shutdown.ts";
 import type { Clock } from "../../../src/model/ports.ts";
 import { nextTurn } from "../../../src/platform/event-loop.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
+import { listenProblem } from "../../../src/web/http/listen-address.ts";
 import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
 import { getRequest, openConnection } from "./connections.ts";
 import {
@@ -174,6 +175,13 @@ describe("an address", () => {
         "^can't listen on 192.0.2.1:9713: .*EADDRNOTAVAIL.*; choose a free address of this host$",
       ),
     });
+  });
+
+  test("with a port that the process may not use is an error that says which ports it may use", () => {
+    const denied = Object.assign(new Error("listen EACCES: permission denied 0.0.0.0:443"), { code: "EACCES" });
+    expect(listenProblem("0.0.0.0", 443, denied, "choose a free address of this host")).toBe(
+      "can't listen on 0.0.0.0:443: the process may not use this port (EACCES): give it CAP_NET_BIND_SERVICE, use a port above 1023, or choose a free address of this host",
+    );
   });
 
   test("that is a name is only the first address of that name, on which all checks are made", async () => {
