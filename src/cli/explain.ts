@@ -56,7 +56,9 @@ async function explainFromDaemon(named: string, at: EpochMs | undefined, daemon:
   // Without `until`, the response holds only the latest rows.
   const path = `/api/v1/nodes/${encodeURIComponent(id)}${at === undefined ? "" : `?until=${isoAt(at)}`}`;
   const response = await daemon.get<DaemonExplanation>(path, EXPLANATION_SHAPE);
-  const { explained_at, policies, holds, episodes, actions, decisions, orders, ...rest } = response;
+  const { explained_at, known, holds, episodes, actions, decisions, orders, ...rest } = response;
+  // A standby explains only what was recorded about the node, which it does not observe.
+  const policies = known ? rest.policies : rest.policies.map((policy) => ({ ...policy, blockers: null }));
   const rows = { holds, episodes, actions, decisions, orders };
   const { status, name = null, country = null, region = null, last_seen = null, age_seconds = null } = rest;
   const seen = status === undefined ? null : { status, name, country, region, last_seen, age_seconds };

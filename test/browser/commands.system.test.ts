@@ -1,6 +1,7 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ok } from "../../src/base/result.ts";
+import type { CommandRejection } from "../../src/model/remediation/operator-command.ts";
 import { startDaemonOnNetwork } from "../integration/simulated-network.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { recordingCommands } from "../web/api/remediation-view-fixture.ts";
@@ -104,19 +105,21 @@ test("without operators the page is read-only", async () => {
   expect(pageErrors).toEqual([]);
 });
 
-/** Opens the page of a daemon that rejects every command as a conflict. */
-const openWithConflicts = () =>
+/** Opens the page of a daemon that executes no command. */
+const openWithRejection = (rejection: CommandRejection) =>
   openDaemon(
     browser,
     {
       operators: () => adminOperators({ value: () => TOKEN, refresh: () => ok(false) }),
-      execute: recordingCommands([], { kind: "conflict", message: "the breaker is not open" }),
+      execute: recordingCommands([], rejection),
     },
     "/",
   );
 
+const conflict = { kind: "conflict", message: "the breaker is not open" } as const;
+
 test("a stored token that is no longer valid can be replaced, also after too many wrong ones", async () => {
-  const { page } = await openWithConflicts();
+  const { page } = await openWithRejection(conflict);
   await page.evaluate(`sessionStorage.setItem("proxywarden.token", "an old one")`);
   for (let attempt = 0; attempt < 10; attempt++) {
     const headers = { authorization: `Bearer guessed-${attempt}` };
@@ -138,9 +141,17 @@ test("a stored token that is no longer valid can be replaced, also after too man
 });
 
 test("a token that can't be sent is not reported as a command without a response", async () => {
-  const { page } = await openWithConflicts();
+  const { page } = await openWithRejection(conflict);
   await page.locator("#pause button:enabled").click();
   await page.getByLabel("Operator token").fill(`${TOKEN}\u201d`);
   await page.locator("dialog .primary").click();
   await page.getByText("Failed: the token has a character that can't be sent.").waitFor();
+});
+
+test("a command to which the leader has not replied is not shown as executed", async () => {
+  const { page } = await openWithRejection({ kind: "unanswered", message: "the leader has not replied yet" });
+  await page.locator("#pause button:enabled").click();
+  await page.getByLabel("Operator token").fill(TOKEN);
+  await page.locator("dialog .primary").click();
+  await page.locator("dialog .problem").getByText("Not confirmed: the leader has not replied yet.").waitFor();
 });

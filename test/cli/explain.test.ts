@@ -158,6 +158,22 @@ decisions, newest first
     expect(out).toMatch(/\n\nno actions\n\nno decisions\n$/);
   });
 
+  test("and does not say on a standby what the leader would do", async () => {
+    const [policy] = sampleExplanation("node_1").policies;
+    const unknowns = [{ field: "the node", why: "this daemon stands by" }];
+    const standby = { ...policy!, verdict: "unknown", matched: null, unknowns, fields: {}, blockers: [] } as const;
+    const explain = (node: string) => stepsOf({ ...emptyExplanation(node), policies: [standby] });
+    const { url } = await startTestServer({ remediation: () => ({ ...idleRemediation, explain }) });
+    const { out } = await run("node_1", { url });
+    expect(paragraph(out, "reboot-offline").slice(0, 4)).toEqual([
+      "reboot-offline (enforce)",
+      "  verdict   unknown",
+      "            it is unknown whether the policy matches this node",
+      "            - the node: this daemon stands by",
+    ]);
+    expect(out).not.toContain("nothing holds an action");
+  });
+
   test("and shows of a policy that does not match the node only that and its records", async () => {
     const [policy] = sampleExplanation("node_1").policies;
     const unmatched = {

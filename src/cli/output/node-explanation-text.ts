@@ -108,13 +108,12 @@ function policyLines(policy: PolicyReport, report: NodeReport): readonly string[
   ];
 }
 
-/** A daemon that stands by sees no nodes. Its verdicts are unknown, but not those of the leader. */
-function verdictLines({ verdict, matched, unknowns }: PolicyReport, { seen }: NodeReport): readonly string[] {
+function verdictLines({ verdict, matched, unknowns, blockers }: PolicyReport): readonly string[] {
   if (verdict === null) return [];
   if (matched === false) return ["the policy does not match this node"];
   const match = matched === null ? ["it is unknown whether the policy matches this node"] : [];
-  const isStopped = verdict === "unknown" && seen !== null;
-  const shown = isStopped ? "unknown: no action is taken, and the timer is stopped" : verdict;
+  const isObserved = blockers !== null;
+  const shown = verdict === "unknown" && isObserved ? "unknown: no action is taken, and the timer is stopped" : verdict;
   return [shown, ...match, ...unknowns.map(({ field, why }) => `- ${field}: ${why}`)];
 }
 

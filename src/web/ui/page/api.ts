@@ -43,7 +43,10 @@ export interface RowList<T> {
   readonly data: readonly T[];
 }
 
-/** Why a request failed. The status is 0 if there was no response, or not one in JSON. */
+/**
+ * Why a request failed. The status is 0 if there was no response, or not one in JSON, and 202 if the leader has not
+ * replied to a command that a standby forwarded.
+ */
 export interface RequestError {
   readonly status: number;
   readonly message: string;
@@ -83,7 +86,7 @@ async function request<T>(path: string, init: RequestInit, timeoutMs: number): P
   try {
     const response = await fetch(`api/v1/${path}`, { ...init, signal: AbortSignal.timeout(timeoutMs) });
     const value: unknown = await response.json();
-    if (response.ok) return { ok: true, value: value as T };
+    if (response.ok && response.status !== 202) return { ok: true, value: value as T };
     const message = (value as { message?: unknown } | null)?.message;
     return { ok: false, error: { status: response.status, message: String(message ?? response.statusText) } };
   } catch {

@@ -159,7 +159,11 @@ startTheme(() => {
 });
 startCharts();
 byId("forget").hidden = !hasToken();
-byId("forget").addEventListener("click", forgetToken);
+byId("forget").addEventListener("click", () => {
+  forgetToken();
+  // The button is hidden now.
+  byId("commands").focus();
+});
 byId("commands").addEventListener("click", showPalette);
 byId("tiles").addEventListener("click", () => {
   if (PHONE.matches && view.view === "grid") byId("attention-card").scrollIntoView();

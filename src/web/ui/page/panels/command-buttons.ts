@@ -95,16 +95,17 @@ async function sendCommand(command: OperatorCommand, form: HTMLFormElement): Pro
   const token = typed ?? storedToken();
   if (token == null) return showProblem(form, "An operator token is required.", true);
   const answer = await postCommand(command.path, token, body);
-  const status = answer.ok ? 200 : answer.error.status;
+  const { status, message } = answer.ok ? { status: 200, message: answer.value.message } : answer.error;
   // The daemon checks the token first: after a conflict, too, it was valid.
-  if (status === 200 || status === 409) storeToken(token);
-  if (answer.ok) return answer.value.message;
+  if (status === 200 || status === 202 || status === 409) storeToken(token);
+  if (status === 200) return message;
+  if (status === 202) return showProblem(form, `Not confirmed: ${message}.`, false);
   if (status === 0) {
     return showProblem(form, "No response: the command may have been executed. Check before you send it again.", false);
   }
   if (status === 401) storeToken(null);
   // After too many wrong tokens, the response to another one is 429.
-  return showProblem(form, `Failed: ${answer.error.message}.`, status === 401 || status === 429);
+  return showProblem(form, `Failed: ${message}.`, status === 401 || status === 429);
 }
 
 /** Shows what went wrong with a command, and asks for the token if that may help. Returns null. */
