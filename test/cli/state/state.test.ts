@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
 import { runStateExport, runStateImport } from "../../../src/cli/state/state.ts";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
@@ -140,6 +140,17 @@ test.each(["SQLite", "PostgreSQL"])("an export from %s names the file that can't
     out: "",
     err: `proxywarden: the state can't be exported: ENOENT: no such file or directory, open '${file}.unfinished'\n`,
   });
+});
+
+test("an export to a file ends when the process is asked to stop, and leaves no file", async () => {
+  const folder = createTempFolder();
+  const source = sqliteState(folder, "sqlite");
+  await fill(source);
+  const stopped = captureOutput((context) =>
+    runStateExport(source, { ...context, stop: AbortSignal.abort() }, [folder.pathOf("state.jsonl")]),
+  );
+  expect(await stopped).toEqual({ code: 1, out: "", err: "proxywarden: the state can't be exported: stopped\n" });
+  expect(readdirSync(folder.path).filter((name) => name.startsWith("state.jsonl"))).toEqual([]);
 });
 
 test("a file that can't be read as UTF-8 is not imported", async () => {
