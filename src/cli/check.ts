@@ -110,7 +110,7 @@ interface CheckedConfig {
 
 async function checkConfig(
   file: string,
-  { env, version }: CommandContext,
+  { env, err, stop, version }: CommandContext,
 ): Promise<Result<CheckedConfig, readonly FileProblem[]>> {
   const parsed = readConfig(file, env);
   if (!parsed.ok) return parsed;
@@ -124,7 +124,7 @@ async function checkConfig(
     ...(unusable === null ? [] : [locateProblem(parsed.value.keys, unusable)]),
   ];
   if (problems.length > 0) return fail(problems);
-  const stored = await readStoredState(parsed.value.config);
+  const stored = await readStoredState(parsed.value.config, { err, stop });
   const refusal = !stored.ok && (stored.error.kind === "unsupported" || stored.error.kind === "unusable");
   if (refusal) return fail([journalProblem(parsed.value, stored.error.message)]);
   return ok({ loaded: parsed.value, stored });

@@ -118,7 +118,12 @@ export function print<T>(
 
 /** Resolves to the value of `work`. Rejects with {@link CommandFailure} when the process is asked to stop. */
 export const orStopped = <T>(work: Promise<T>, stop: AbortSignal): Promise<T> =>
-  Promise.race([untilAborted(stop).then(() => Promise.reject(new CommandFailure("stopped"))), work]);
+  Promise.race([failWhenAborted(stop), work]);
+
+async function failWhenAborted(signal: AbortSignal): Promise<never> {
+  if (!signal.aborted) await once(signal, "abort");
+  throw new CommandFailure("stopped");
+}
 
 /** Resolves when `signal` aborts. */
 export async function untilAborted(signal: AbortSignal): Promise<void> {

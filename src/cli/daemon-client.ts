@@ -157,6 +157,12 @@ const hasShape = (json: JsonObject, shape: ResponseShape): boolean =>
 export const trustHint = (url: string): string =>
   url.startsWith("https:") ? ", and the trusted CA with --http-config-file" : "";
 
+/** Returns whether a response may be from a server with TLS to which a request without TLS was sent. */
+export const needsTls = (status: number, url: string): boolean => status === 400 && url.startsWith("http:");
+
+/** What to do if {@link needsTls}. */
+export const TLS_HINT = "a server with TLS needs https://";
+
 /** Formats why there was no response. A daemon that was reached may have executed the command. */
 function connectionError(url: string, { method }: IntegrationRequest, failure: IntegrationFailure): string {
   if (failure.kind === "unreachable") {
@@ -177,7 +183,7 @@ function responseError(
   const message =
     typeof json?.message === "string" ? stripControlCharacters(json.message).slice(0, QUOTED_CHARS_MAX) : null;
   if (message === null || status === 200) {
-    const hint = status === 400 && url.startsWith("http:") ? "; a server with TLS needs https://" : "";
+    const hint = needsTls(status, url) ? `; ${TLS_HINT}` : "";
     return `${url} answered ${status}, which is not a proxywarden response: check --url${hint}`;
   }
   if (status === 401 && given === "token") {

@@ -119,9 +119,11 @@ async function reportUntilStopped(daemon: Daemon, clock: Clock, { for: forMs }: 
 
 /** Returns the report at the end of a demo: API calls, actions and age of the data. */
 async function demoReport(daemon: Daemon, service: SimulatedService): Promise<string> {
-  const calls = replyCounts(service).map(
-    ({ endpoint, status, count }) => `  ${String(count).padStart(6)}  ${endpoint}  ${status}`,
-  );
+  const countLine = (count: number, what: string) => `  ${String(count).padStart(6)}  ${what}`;
+  const calls = [
+    ...replyCounts(service).map(({ endpoint, status, count }) => countLine(count, `${endpoint}  ${status}`)),
+    countLine(rateLimitedCount(service), "answered 429"),
+  ];
   const actions = await actionCounts(daemon.url());
   const { collectors } = statusView(daemon.statusSnapshot());
   const ages = Object.entries(collectors).map(([collector, { age_seconds: age }]) => {
@@ -131,7 +133,6 @@ async function demoReport(daemon: Daemon, service: SimulatedService): Promise<st
   return `
 calls, by endpoint and response status
 ${calls.join("\n")}
-  ${String(rateLimitedCount(service)).padStart(6)}  answered 429
 
 actions, by policy, kind and outcome
 ${actions.length === 0 ? "  none" : actions.join("\n")}

@@ -3,7 +3,14 @@ import { type ConfiguredServer, readConfiguredServer } from "../config/configure
 import type { EndpointAccess } from "../daemon/integrations.ts";
 import { webUrl } from "../web/http/listen-address.ts";
 import { type CommandContext, CommandFailure, orFail } from "./context.ts";
-import { type DaemonAccessOptions, readServerAccess, sendRequest, trustHint } from "./daemon-client.ts";
+import {
+  type DaemonAccessOptions,
+  needsTls,
+  readServerAccess,
+  sendRequest,
+  TLS_HINT,
+  trustHint,
+} from "./daemon-client.ts";
 
 interface HealthcheckOptions extends DaemonAccessOptions {
   /** Absent means the daemon at `url`. */
@@ -25,9 +32,19 @@ export async function runHealthcheck(options: HealthcheckOptions, context: Comma
     context.out.write("healthy\n");
     return;
   }
-  const hint = server === null ? `set --url to the daemon's address${trustHint(url)}` : OTHER_ADDRESS;
-  const why = response.ok ? `it answered ${response.value.status}` : `${response.error.message}; ${hint}`;
-  throw new CommandFailure([`${url} is not healthy: ${why}`, ...(server?.problems ?? [])]);
+  const elsewhere = server === null ? `set --url to the daemon's address${trustHint(url)}` : OTHER_ADDRESS;
+  const advice = response.ok ? statusAdvice(response.value.status, url, elsewhere) : [elsewhere];
+  // The configuration may require a certificate, without which the daemon closes the connection.
+  if (!response.ok && response.error.kind === "reset" && access.tls?.insecureSkipVerify === true)
+    advice.push("if it requires a client certificate, pass one with --http-config-file");
+  const why = response.ok ? `it answered ${response.value.status}` : response.error.message;
+  throw new CommandFailure([`${url} is not healthy: ${[why, ...advice].join("; ")}`, ...(server?.problems ?? [])]);
+}
+
+/** Returns what to do about a status other than 200. A daemon that limits its clients answers 429. */
+function statusAdvice(status: number, url: string, elsewhere: string): string[] {
+  if (status === 429) return [];
+  return [...(needsTls(status, url) ? [TLS_HINT] : []), elsewhere];
 }
 
 const OTHER_ADDRESS = "if the daemon listens elsewhere, pass its address as --url instead of --config";

@@ -17,7 +17,8 @@ import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import { systemClock } from "../platform/clock.ts";
 import { silentLog } from "../platform/log.ts";
 import { type BillingMonth, billingMonthOf, type MonthUsage } from "../rate-limit/monthly-budget.ts";
-import { CommandFailure } from "./context.ts";
+import { type CommandContext, CommandFailure, orStopped } from "./context.ts";
+import { withProgress } from "./output/progress.ts";
 import { readConfiguredState } from "./state/state-store.ts";
 
 /** Numbers of nodes and sessions given on the command line. Absent if not given. */
@@ -34,21 +35,28 @@ export interface StoredState {
   readonly month: MonthUsage;
 }
 
-/** Reads the state of this configuration's daemon, which may be running. A missing state is not an error. */
-export async function readStoredState({ limits, state }: Config): Promise<Result<StoredState, StoreFailure>> {
+/**
+ * Reads the state of this configuration's daemon, which may be running. A missing state is not an error. Throws
+ * {@link CommandFailure} when the process is asked to stop.
+ */
+export async function readStoredState(
+  { limits, state }: Config,
+  { err, stop }: Pick<CommandContext, "err" | "stop">,
+): Promise<Result<StoredState, StoreFailure>> {
   const { starts_on, used } = limits.month;
   const now = systemClock.now();
   const monthUsage = ({ startMs, endMs }: BillingMonth, callsUsed: number): MonthUsage => ({
     callsUsed,
     leftMs: endMs - Math.max(now, startMs),
   });
-  const stored = await readConfiguredState(state, async (store) => {
+  const reading = readConfiguredState(state, async (store) => {
     const facts = await store.facts();
     const size = storedNetworkSize(facts.get(NETWORK_SIZE_FACT) ?? null);
     const hasSeen = size.nodePages > 0 || size.sessionPages > 0;
     const { month, calls } = await readMonthCalls(facts, (day) => store.callsSince(day), now, starts_on);
     return { networkSize: hasSeen ? size : null, month: monthUsage(month, calls) };
   });
+  const stored = await withProgress("reading the journal", orStopped(reading, stop), { err });
   if (stored.ok || stored.error.kind !== "missing") return stored;
   return ok({ networkSize: null, month: monthUsage(billingMonthOf(now, starts_on), used) });
 }

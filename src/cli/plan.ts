@@ -18,7 +18,7 @@ export async function runPlan(options: PlanOptions, context: CommandContext): Pr
   const loaded = orFail(readConfig(options.config, context.env, []));
   const { page_limit: pageLimit } = loaded.config.service;
   const areGiven = options.nodes !== undefined && options.sessions !== undefined;
-  const read = await readStoredState(loaded.config);
+  const read = await readStoredState(loaded.config, context);
   if (!read.ok) {
     if (!areGiven) throw new CommandFailure([read.error, "to plan without the journal, pass --nodes N --sessions N"]);
     const assumption = `the plan assumes pages of ${pageLimit} records (service.page_limit)`;

@@ -11,7 +11,7 @@ import { checkYaml, type YamlSource } from "./yaml-reader.ts";
 export interface ConfiguredServer {
   readonly listen: ListenAddress;
   readonly isEncrypted: boolean;
-  /** Other problems with the section `web`, the web configuration, or the YAML of the file. */
+  /** Other problems with the section `web`, and with the web configuration. */
   readonly problems: readonly ConfigProblem[];
 }
 
@@ -30,7 +30,9 @@ export function readConfiguredServer(
 ): Result<ConfiguredServer, readonly ConfigProblem[]> {
   const config = checkKeys(SECTION, source, readFile, LISTEN_KEYS);
   if (!config.ok) return config;
-  const { value, problems } = config.value;
+  const { value } = config.value;
+  // Variables of other sections may be set only for the daemon.
+  const problems = config.value.problems.filter(({ path }) => path === "web" || path.startsWith("web."));
   const listen = listenAddress.parse(valueAt(value, ["web", "listen"]));
   const file = valueAt(value, ["web", "web_config_file"]);
   const text = typeof file === "string" ? readFile(file) : null;

@@ -150,6 +150,12 @@ test("if the service rejects the page size, smaller ones are tried, as the daemo
   expect(larger).toMatchObject({ nodes: 5_000, node_pages: 100 });
 });
 
+test("the command ends when the process is asked to stop", async () => {
+  const options = { config: configured().file, nodes: 5_000, sessions: 50_000, output: "text" } as const;
+  const stopped = captureOutput((context) => runPlan(options, { ...context, stop: AbortSignal.abort() }));
+  expect(await stopped).toEqual({ code: 1, out: "", err: "proxywarden: stopped\n" });
+});
+
 test("if the size is unknown, the error names --nodes and --sessions", async () => {
   const { code, out, err } = await run({ config: configured().file });
   expect({ code, out }).toEqual({ code: 1, out: "" });

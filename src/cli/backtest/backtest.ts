@@ -56,7 +56,7 @@ const OBSERVATIONS_MAX = 50_000_000;
 
 /**
  * Replays the history in Prometheus against the policies. `onProgress` receives the share that is done, 0 to 1. Fails if
- * there is no history, a query fails, or the signal aborts.
+ * the history has no nodes at the points that are read, a query fails, or the signal aborts.
  */
 export async function runBacktest(
   request: BacktestRequest,

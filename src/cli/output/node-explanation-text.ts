@@ -99,7 +99,7 @@ function policyLines(policy: PolicyReport, report: NodeReport): readonly string[
   const hasTimer = report.source !== "past" && (policy.timer !== null || policy.matched !== false);
   return [
     policy.mode === null ? policy.policy : `${policy.policy} (${policy.mode})`,
-    ...withLabel("verdict", verdictLines(policy, report)),
+    ...withLabel("verdict", verdictLines(policy)),
     ...withLabel("read", ifMatched(fieldsOf(policy, decision))),
     ...withLabel("timer", hasTimer ? [timerText(policy), otherStatusText(policy)] : []),
     ...withLabel("episode", episode === null ? ifMatched(["none"]) : episodeLines(episode, policy)),

@@ -23,7 +23,7 @@ export async function runStateExport(
   const exported = await readConfiguredState(state, async (reader) => {
     const lines = exportLines(reader.rows());
     if (file === STANDARD_STREAM) for await (const line of lines) context.out.write(line);
-    else await writeFileWhole(file!, lines);
+    else await writeFileWhole(file!, lines, context.stop);
   }).catch((error: unknown) => fail(`the state can't be exported: ${errorMessage(error)}`));
   orFail(exported);
 }
@@ -49,17 +49,17 @@ export async function runStateImport(
 }
 
 /**
- * Writes lines to a file. An existing file is replaced only once all lines are written. Rejects if there is something
- * else, such as a device, which would be replaced as well.
+ * Writes lines to a file. An existing file is replaced only once all lines are written. Rejects if `stop` aborts before
+ * that.
  */
-async function writeFileWhole(path: string, lines: AsyncIterable<string>): Promise<void> {
-  const file = existsSync(path) ? realpathSync(path) : path;
-  if (statSync(file, { throwIfNoEntry: false })?.isFile() === false)
-    throw new Error(`${path} is not a regular file; ${STANDARD_STREAM} stands for standard output`);
+async function writeFileWhole(file: string, lines: AsyncIterable<string>, stop: AbortSignal): Promise<void> {
   const unfinished = `${file}.unfinished`;
   try {
     writeFileSync(unfinished, "", { mode: 0o600 });
-    for await (const line of lines) writeFileSync(unfinished, line, { flag: "a" });
+    for await (const line of lines) {
+      if (stop.aborted) throw new Error("stopped");
+      writeFileSync(unfinished, line, { flag: "a" });
+    }
     renameSync(unfinished, file);
   } catch (error) {
     rmSync(unfinished, { force: true });

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { lstatSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { lstatSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
 import { runStateExport, runStateImport } from "../../../src/cli/state/state.ts";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
@@ -158,6 +158,17 @@ test("an export through a symbolic link replaces the file, and neither the link 
     err: `proxywarden: the state can't be exported: ${pipe} is not a regular file; - stands for standard output\n`,
   });
   expect(lstatSync(pipe).isFIFO()).toBe(true);
+});
+
+test("an export to a file ends when the process is asked to stop, and leaves no file", async () => {
+  const folder = createTempFolder();
+  const source = sqliteState(folder, "sqlite");
+  await fill(source);
+  const stopped = captureOutput((context) =>
+    runStateExport(source, { ...context, stop: AbortSignal.abort() }, [folder.pathOf("state.jsonl")]),
+  );
+  expect(await stopped).toEqual({ code: 1, out: "", err: "proxywarden: the state can't be exported: stopped\n" });
+  expect(readdirSync(folder.path).filter((name) => name.startsWith("state.jsonl"))).toEqual([]);
 });
 
 test("a file that can't be read as UTF-8 is not imported", async () => {

@@ -246,8 +246,9 @@ test.each([
   );
 });
 
-test("healthcheck --config names mistakes in the section web if the daemon does not answer", async () => {
-  const file = createTempFolder().write("config.yaml", "web: { listen: 127.0.0.1:1, lisen: 127.0.0.1:2 }\n");
+test("healthcheck --config names only mistakes in the section web if the daemon does not answer", async () => {
+  const web = "web: { listen: 127.0.0.1:1, lisen: 127.0.0.1:2 }\n";
+  const file = createTempFolder().write("config.yaml", `${web}service: { api_key: "\${UNSET}" }\n`);
   const { code, err } = await runInProcess("healthcheck", "--config", file);
   expect(code).toBe(1);
   expect(err.split("\n")).toEqual([

@@ -233,6 +233,18 @@ describe("commands", () => {
   });
 });
 
+test("healthcheck --config says that the daemon may require a client certificate", async () => {
+  const folder = folderWith({ tls_server_config: mutualTlsConfig });
+  const { clock, url } = await startNetwork({ speed: 1 });
+  const configOf = (listen: string) => configText(url, { web: { listen, web_config_file: folder.pathOf("web.yml") } });
+  const { app } = await startTestDaemon(clock, configOf("127.0.0.1:0"));
+  const config = folder.write("proxywarden.yaml", configOf(new URL(app.url()).host));
+  expect(await runInProcess("healthcheck", "--config", config)).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(/; if it requires a client certificate, pass one with --http-config-file\n$/),
+  });
+});
+
 test("a reload turns users on and off, and refuses to turn TLS off", async () => {
   const tls = { tls_server_config: { cert_file: "web.crt", key_file: "web.key" } };
   const folder = folderWith({ ...tls, basic_auth_users: { ann: hash } });
