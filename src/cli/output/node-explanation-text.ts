@@ -100,7 +100,7 @@ function policyLines(policy: PolicyReport, report: NodeReport): readonly string[
   const hasTimer = report.source !== "past" && (policy.timer !== null || policy.matched !== false);
   return [
     policy.mode === null ? policy.policy : `${policy.policy} (${policy.mode})`,
-    ...withLabel("verdict", verdictLines(policy, report)),
+    ...withLabel("verdict", verdictLines(policy)),
     ...withLabel("read", ifMatched(fieldsOf(policy, decision))),
     ...withLabel("timer", hasTimer ? [timerText(policy), otherStatusText(policy)] : []),
     ...withLabel("episode", episode === null ? ifMatched(["none"]) : episodeLines(episode, policy)),
@@ -109,17 +109,11 @@ function policyLines(policy: PolicyReport, report: NodeReport): readonly string[
   ];
 }
 
-/** The last decision of a policy may be older than the latest ones about the node, which are all that is read. */
-const noDecisionText = ({ decisions }: NodeReport): string =>
-  decisions.length < EXPLAINED_ROWS_MAX ? "none yet" : `none among the latest ${EXPLAINED_ROWS_MAX}`;
-
-/** A daemon that stands by sees no nodes. Its verdicts are unknown, but not those of the leader. */
-function verdictLines({ verdict, matched, unknowns }: PolicyReport, { seen }: NodeReport): readonly string[] {
+function verdictLines({ verdict, matched, unknowns }: PolicyReport): readonly string[] {
   if (verdict === null) return [];
   if (matched === false) return ["the policy does not match this node"];
   const match = matched === null ? ["it is unknown whether the policy matches this node"] : [];
-  const isStopped = verdict === "unknown" && seen !== null;
-  const shown = isStopped ? "unknown: no action is taken, and the timer is stopped" : verdict;
+  const shown = verdict === "unknown" ? "unknown: no action is taken, and the timer is stopped" : verdict;
   return [shown, ...match, ...unknowns.map(({ field, why }) => `- ${field}: ${why}`)];
 }
 
@@ -165,6 +159,10 @@ function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly (
       `quarantine (${quarantine.action}) ends ${formatTime(quarantine.ends_at)}${quarantine.overdue ? ", overdue" : ""}`,
   ];
 }
+
+/** The last decision of a policy may be older than the latest ones about the node, which are all that is read. */
+const noDecisionText = ({ decisions }: NodeReport): string =>
+  decisions.length < EXPLAINED_ROWS_MAX ? "none yet" : `none among the latest ${EXPLAINED_ROWS_MAX}`;
 
 const decisionLines = ({ at, verdict, step, mode, blockers }: DecisionView): readonly string[] => [
   `${verdict} on step ${step + 1}, ${formatTime(at)}, mode ${mode}`,

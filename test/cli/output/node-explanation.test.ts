@@ -171,16 +171,6 @@ test("a firing timer is shown with the time for which the condition has been tru
   ]);
 });
 
-test("a verdict that a standby does not know is not said to stop the timer", () => {
-  const why = "this daemon stands by";
-  const unknown = { verdict: "unknown", unknowns: [{ field: "the node", why }] } as const;
-  const text = textOf({ policies: [{ ...emptyPolicyReport("reboot-offline"), ...unknown }] });
-  expect(text.split("\n")).toContain("  verdict   unknown");
-  expect(text).toContain(
-    "it is unknown whether the policy matches this node\n            - the node: this daemon stands by\n",
-  );
-});
-
 test("the rest of the rows is counted, as far as it was read", () => {
   const lastLineOf = (count: number) =>
     textOf({ decisions: Array.from({ length: count }, () => decisionView(heldDecision)) })
