@@ -117,7 +117,6 @@ decisions, newest first
     const explanation = sampleExplanation("node_1");
     const [policy] = explanation.policies;
     const { url } = await startTestServer({
-      node: (id) => ({ id, status: "offline" }),
       remediation: () => ({
         ...idleRemediation,
         explain: (node) =>

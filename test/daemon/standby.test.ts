@@ -34,15 +34,7 @@ test("a standby shows episodes, actions and decisions of the leader, and follows
   const why = "this daemon stands by; only the leader, one (http://one), observes the fleet";
   expect(runAtOnce(view.explain(node))).toMatchObject({
     known: false,
-    policies: [
-      {
-        verdict: "unknown",
-        timer: { state: "firing" },
-        episode: { state: "acting" },
-        unknowns: [{ why }],
-        blockers: [{ reason: "warming_up", detail: why }],
-      },
-    ],
+    policies: [{ verdict: "unknown", timer: { state: "firing" }, episode: { state: "acting" }, unknowns: [{ why }] }],
   });
   expect(marksOf(view).get(node)).toBe("acting");
   expect(runtime.eventLog.after(0, 100).rows.map(({ event }) => event.kind)).toContain("action");

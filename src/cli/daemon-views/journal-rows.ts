@@ -42,7 +42,9 @@ const journalCommand = <Row extends JournalRow>(view: JournalView<Row>) =>
 /** Maximum number of requests. A search for rows that are rare may need many. */
 const REQUESTS_MAX = 20;
 
-/** Returns the rows that match, up to the limit, and notes about rows that may be missing. */
+/**
+ * Returns the rows that match, up to the limit and by the time that is shown, and notes about rows that may be missing.
+ */
 async function searchRows<Row extends JournalRow>(
   view: JournalView<Row>,
   options: JournalRowOptions,
@@ -84,7 +86,7 @@ async function searchRows<Row extends JournalRow>(
   }
   const reason = found.size === 0 && unlocated.size > 0 ? await emptyFleetReason(daemon) : null;
   if (reason !== null) throw new CommandFailure(reason);
-  const rows = [...found.values()].slice(0, limit);
+  const rows = [...found.values()].sort((a, b) => shownTime(b).localeCompare(shownTime(a))).slice(0, limit);
   const notes = [
     ...warnings,
     ...(rows.length === 0 ? await unknownLocations(options, daemon) : []),

@@ -109,15 +109,25 @@ export const readHeldNodes = (limit: number, daemon: DaemonClient) =>
 /** Reasons that concern a single node, and whose end may be a known time. */
 const NODE_HOLDS: ReadonlySet<string> = new Set(["held", "vetoed", "ownership"]);
 
+/**
+ * Formats the reasons of a held node. If the holds that concern only this node end at a known time, they come last, with
+ * the time at which the last of them ends.
+ */
+function reasonsText(reasons: HeldNodeView["reasons"], until: string | null): string {
+  const names = reasons.map(({ reason }) => reason);
+  const ofNode = names.filter((reason) => NODE_HOLDS.has(reason));
+  if (until === null || ofNode.length === 0) return names.join(", ");
+  const others = names.filter((reason) => !NODE_HOLDS.has(reason));
+  return [...others, `${ofNode.join(" and ")} until ${formatTime(until)}`].join(", ");
+}
+
 /** Formats held nodes as a table with every reason, then `more`, and how a hold for each of the reasons ends. */
 export function formatHeldNodes(held: readonly HeldNodeView[], more: string, paint: Paint): string {
   const cells = held.map(({ node, name, policy, held_seconds: seconds, reasons, until }) => [
     nodeLabel(node, name === node ? null : name),
     policy ?? "-",
     formatDuration(seconds),
-    reasons
-      .map(({ reason }) => (until !== null && NODE_HOLDS.has(reason) ? `${reason} until ${formatTime(until)}` : reason))
-      .join(", "),
+    reasonsText(reasons, until),
   ]);
   const ends = new Map(held.flatMap(({ reasons }) => reasons.map(({ reason, ends: end }) => [reason, end] as const)));
   const lines = [...ends].map(([reason, end]) => `${reason} ends ${stripControlCharacters(end)}\n`);

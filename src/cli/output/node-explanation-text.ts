@@ -1,5 +1,6 @@
 import { ID_PREFIX } from "../../model/node.ts";
 import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
+import { EXPLAINED_ROWS_MAX } from "../../model/remediation/journal.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
 import { answerLabel, requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
 import { actionState, countNoun, episodeState, formatDuration, formatFields } from "../../web/ui/page/format.ts";
@@ -7,7 +8,7 @@ import { PROGRAM } from "../context.ts";
 import type { NodeReport, PolicyReport } from "./node-explanation.ts";
 import { formatLength, formatTime, nodeLabel, type Paint, stripControlCharacters } from "./text.ts";
 
-/** Maximum number of rows of each kind that the text lists. JSON has all of them. */
+/** Maximum number of rows of each kind that the text lists. JSON has all that were read. */
 const LISTED_MAX = 10;
 const LABEL_CHARS = 10;
 
@@ -103,7 +104,7 @@ function policyLines(policy: PolicyReport, report: NodeReport): readonly string[
     ...withLabel("read", ifMatched(fieldsOf(policy, decision))),
     ...withLabel("timer", hasTimer ? [timerText(policy), otherStatusText(policy)] : []),
     ...withLabel("episode", episode === null ? ifMatched(["none"]) : episodeLines(episode, policy)),
-    ...withLabel("decision", decision === null ? ifMatched(["none yet"]) : decisionLines(decision)),
+    ...withLabel("decision", decision === null ? ifMatched([noDecisionText(report)]) : decisionLines(decision)),
     ...withLabel("now", ifMatched(policy.blockers === null ? [] : blockerLines(policy.blockers))),
   ];
 }
@@ -159,6 +160,10 @@ function episodeLines(episode: EpisodeView, { steps }: PolicyReport): readonly (
       `quarantine (${quarantine.action}) ends ${formatTime(quarantine.ends_at)}${quarantine.overdue ? ", overdue" : ""}`,
   ];
 }
+
+/** The last decision of a policy may be older than the latest ones about the node, which are all that is read. */
+const noDecisionText = ({ decisions }: NodeReport): string =>
+  decisions.length < EXPLAINED_ROWS_MAX ? "none yet" : `none among the latest ${EXPLAINED_ROWS_MAX}`;
 
 const decisionLines = ({ at, verdict, step, mode, blockers }: DecisionView): readonly string[] => [
   `${verdict} on step ${step + 1}, ${formatTime(at)}, mode ${mode}`,
@@ -229,7 +234,8 @@ function decisionLine({ at, policy, verdict, blockers }: DecisionView): readonly
 function latestRows<T>(title: string, rows: readonly T[], linesOf: (row: T) => readonly string[]): readonly string[] {
   if (rows.length === 0) return [`no ${title}`];
   const lines = rows.slice(0, LISTED_MAX).flatMap(linesOf);
-  const more = rows.length > LISTED_MAX ? [`and ${rows.length - LISTED_MAX} earlier: see --output json`] : [];
+  const rest = `${rows.length - LISTED_MAX}${rows.length < EXPLAINED_ROWS_MAX ? "" : " or more"}`;
+  const more = rows.length > LISTED_MAX ? [`and ${rest} earlier: see --output json`] : [];
   return [`${title}, newest first`, ...[...lines, ...more].map((line) => `  ${line}`)];
 }
 

@@ -17,8 +17,9 @@ interface StateOptions {
 export async function runStateExport(
   { config }: StateOptions,
   context: CommandContext,
-  [file]: readonly string[],
+  [path]: readonly string[],
 ): Promise<void> {
+  const file = path === STANDARD_STREAM ? path : replacedFile(path!);
   const state = orFail(loadStateSection(orFail(readSource(config, context.env))));
   const exported = await readConfiguredState(state, async (reader) => {
     const lines = exportLines(reader.rows());
@@ -26,6 +27,16 @@ export async function runStateExport(
     else await writeFileWhole(file!, lines, context.stop);
   }).catch((error: unknown) => fail(`the state can't be exported: ${errorMessage(error)}`));
   orFail(exported);
+}
+
+/**
+ * Returns the file that an export to a path creates or replaces: that to which a symbolic link leads. Throws
+ * {@link CommandFailure} if there is something else, such as a device or a pipe, which would be replaced as well.
+ */
+function replacedFile(path: string): string {
+  const file = existsSync(path) ? realpathSync(path) : path;
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() !== false) return file;
+  throw new CommandFailure(`${path} is not a regular file; ${STANDARD_STREAM} stands for standard output`);
 }
 
 /**

@@ -43,8 +43,8 @@ export function* heldNodesOf(
     if (known === undefined || known.heldMs < row.heldMs) held.set(node, row);
   });
   for (const hold of holds) {
-    const { node, kind, at, policy } = hold;
-    const row = { node, policy: null, heldMs: now - at, reasons: [kind], until: endOf([hold], policy) };
+    const { node, at, policy } = hold;
+    const row = { node, policy: null, heldMs: now - at, reasons: kindsOf(hold, now), until: endOf([hold], policy) };
     if (!held.has(node) && isMatch(row)) held.set(node, row);
   }
   const rows = yield* firstRows([...held.values()], query.limit ?? Number.POSITIVE_INFINITY);
@@ -130,6 +130,10 @@ const holdsInForce = (remediationState: HoldDeps["remediationState"]): readonly 
   holdsAt(remediationState.records.allHolds(), remediationState.now()).filter(
     (hold): hold is HoldInForce => hold.kind !== "given_up",
   );
+
+/** Returns the kind of a hold, and that of the one that it has in addition if that is in force. */
+const kindsOf = ({ kind, ownership }: HoldInForce, now: EpochMs): readonly HoldInForce["kind"][] =>
+  ownership !== undefined && ownership.until > now ? [kind, "ownership"] : [kind];
 
 /** Returns when the last of a node's holds that apply to a policy ends, or null if none applies or one has no end. */
 function endOf(holds: readonly HoldInForce[], policy: string | null): EpochMs | null {

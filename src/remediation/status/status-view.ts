@@ -108,9 +108,6 @@ export function createStandbyView(
   return createStatusView({ context, fleetHealth: new FleetHealth(context), leader: null, unobserved });
 }
 
-/** Returns why a daemon that stands by takes no action. */
-const standbyBlocker = (detail: string) => ({ reason: "warming_up", detail }) as const;
-
 function remediationStatus({ context, fleetHealth, leader, unobserved }: StatusViewDeps): RemediationStatus {
   const { remediationState, config, observed } = context;
   const { records } = remediationState;
@@ -119,7 +116,7 @@ function remediationStatus({ context, fleetHealth, leader, unobserved }: StatusV
     mode: config.safety.mode,
     paused: pauseAt(records, remediationState.now()),
     breaker: breaker.open,
-    trust: leader?.trustTracker.current().blockers ?? [standbyBlocker(unobserved!())],
+    trust: leader?.trustTracker.current().blockers ?? [{ reason: "warming_up", detail: unobserved!() }],
     stormUntil: storm?.until ?? null,
     stormCause: storm && stormCause(storm),
     journal: remediationState.journalProblem(),
@@ -211,8 +208,7 @@ function explainPolicy(
   if (candidate === null) {
     if (unobserved === undefined || (timer === null && recorded.episode === null)) return [];
     const unknowns = [{ field: "the node", why: unobserved() }];
-    const blockers = [standbyBlocker(unobserved())];
-    return [{ ...recorded, verdict: "unknown", matched: null, unknowns, fields: {}, blockers }];
+    return [{ ...recorded, verdict: "unknown", matched: null, unknowns, fields: {}, blockers: [] }];
   }
   const { verdict, matched, unknowns, fields } = candidate.evaluation;
   const blockers = matched === false ? [] : findBlockers(candidate, factsOf(dryRun));

@@ -125,6 +125,20 @@ describe("decisions and actions", () => {
     expect((await since(sentAt! + 1)).out).toBe("no actions\n");
   });
 
+  test("actions are sorted by the time that is shown", async () => {
+    const { createdAt } = verifiedAction;
+    const late = {
+      ...verifiedAction,
+      id: "act-1",
+      createdAt: createdAt - 60 * MINUTE,
+      sentAt: createdAt + 60 * MINUTE,
+    };
+    const remediation = () => ({ ...idleRemediation, actions: async () => [verifiedAction, late] });
+    const { url } = await startTestServer({ remediation, fleet: () => fleet });
+    const { out } = await runInProcess("actions", "--url", url, "--output", "json");
+    expect((JSON.parse(out) as { id: string }[]).map(({ id }) => id)).toEqual(["act-1", "act-2"]);
+  });
+
   test("decisions of a region say that the daemon knows no nodes, and how many have an unknown location", async () => {
     const left = { ...heldDecision, node: "node_that_left" };
     const remediation = () => ({ ...idleRemediation, decisions: async () => [heldDecision, left] });

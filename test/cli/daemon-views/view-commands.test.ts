@@ -56,7 +56,7 @@ describe("status and nodes show a fleet", () => {
         reasons: ["canary"],
       }),
     );
-    const byOperator = { policy: null, reasons: ["held"] as const, until: SAMPLES_START_MS };
+    const byOperator = { policy: null, reasons: ["held", "ownership"] as const, until: SAMPLES_START_MS };
     held[0] = { ...held[0]!, reasons: ["canary", "in_flight"] };
     held[1] = { ...held[1]!, ...byOperator };
     const { url } = await startFleetServer({
@@ -69,13 +69,14 @@ describe("status and nodes show a fleet", () => {
     expect(table.slice(0, 3)).toEqual([
       "held node       policy          for  reasons",
       "iad-0 (node_0)  reboot-offline  20m  canary, in_flight",
-      "iad-1 (node_1)  -               19m  held until 2026-11-21 03:00:00 UTC",
+      "iad-1 (node_1)  -               19m  held and ownership until 2026-11-21 03:00:00 UTC",
     ]);
     expect(table.slice(11)).toEqual([
       "and 2 more: npm start -- nodes --held",
       "canary ends automatically, once an action is verified, or the canary's episode ends or can't proceed; if the canary is lost, once it is available again, or with accept-inventory",
       "in_flight ends automatically, once one is verified or its time is up",
       "held ends with release, or after the duration given with --for",
+      expect.stringMatching(/^ownership ends automatically, /),
       "",
     ]);
     const listHeld = async (...options: string[]) =>

@@ -7,6 +7,7 @@ import {
   rowsAsOf,
 } from "../../../src/cli/output/node-explanation.ts";
 import { formatNodeReport } from "../../../src/cli/output/node-explanation-text.ts";
+import { EXPLAINED_ROWS_MAX } from "../../../src/model/remediation/journal.ts";
 import {
   actionView,
   decisionView,
@@ -170,12 +171,25 @@ test("a firing timer is shown with the time for which the condition has been tru
   ]);
 });
 
-test("a verdict that a standby does not know is not said to stop the timer", () => {
-  const why = "this daemon stands by";
-  const unknown = { verdict: "unknown", unknowns: [{ field: "the node", why }] } as const;
-  const text = textOf({ policies: [{ ...emptyPolicyReport("reboot-offline"), ...unknown }] });
-  expect(text.split("\n")).toContain("  verdict   unknown");
-  expect(text).toContain(
-    "it is unknown whether the policy matches this node\n            - the node: this daemon stands by\n",
-  );
+test("the rest of the rows is counted, as far as it was read", () => {
+  const lastLineOf = (count: number) =>
+    textOf({ decisions: Array.from({ length: count }, () => decisionView(heldDecision)) })
+      .trimEnd()
+      .split("\n")
+      .at(-1);
+  expect([lastLineOf(99), lastLineOf(EXPLAINED_ROWS_MAX)]).toEqual([
+    "  and 89 earlier: see --output json",
+    "  and 90 or more earlier: see --output json",
+  ]);
+});
+
+test("a policy whose last decision may not have been read is not said to have none", () => {
+  const decisionOf = (count: number) =>
+    /decision +(.*)/.exec(
+      textOf({
+        policies: [emptyPolicyReport("quiet")],
+        decisions: Array.from({ length: count }, () => decisionView(heldDecision)),
+      }),
+    )?.[1];
+  expect([decisionOf(99), decisionOf(EXPLAINED_ROWS_MAX)]).toEqual(["none yet", "none among the latest 100"]);
 });

@@ -1,5 +1,4 @@
-import { execFileSync } from "node:child_process";
-import { lstatSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
 import { runStateExport, runStateImport } from "../../../src/cli/state/state.ts";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
@@ -141,23 +140,6 @@ test.each(["SQLite", "PostgreSQL"])("an export from %s names the file that can't
     out: "",
     err: `proxywarden: the state can't be exported: ENOENT: no such file or directory, open '${file}.unfinished'\n`,
   });
-});
-
-test("an export through a symbolic link replaces the file, and neither the link nor a pipe or device", async () => {
-  const folder = createTempFolder();
-  const source = sqliteState(folder, "source");
-  await fill(source);
-  const [file, link, pipe] = [folder.write("state.jsonl", "old"), folder.pathOf("link"), folder.pathOf("pipe")];
-  symlinkSync("state.jsonl", link);
-  execFileSync("mkfifo", [pipe]);
-  expect(await exported(source, link)).toEqual({ code: 0, out: "", err: "" });
-  expect([readFileSync(file, "utf8").includes("node_1"), lstatSync(link).isSymbolicLink()]).toEqual([true, true]);
-  expect(await exported(source, pipe)).toEqual({
-    code: 1,
-    out: "",
-    err: `proxywarden: the state can't be exported: ${pipe} is not a regular file; - stands for standard output\n`,
-  });
-  expect(lstatSync(pipe).isFIFO()).toBe(true);
 });
 
 test("an export to a file ends when the process is asked to stop, and leaves no file", async () => {

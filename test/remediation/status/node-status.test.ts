@@ -86,3 +86,16 @@ test("a held node has the latest end of the holds that apply to its policy, and 
   expect([1, 2, 3, 4].map((index) => endsOf(id(index)))).toEqual([[null], [5_000_000], [null], [4_000_000]]);
   expect([0, 1, 2].map((index) => endsOf(id(NODES + index)))).toEqual([[4_000_000], [4_000_000], [3_000_000]]);
 });
+
+test("a node that an operator holds and on which others acted has both reasons, as far as they are in force", () => {
+  const base = { at: 0, reason: "", node: id(NODES), policy: null, kind: "held" } as const;
+  const reasonsOf = (until: number, ownershipUntil: number) => {
+    const hold: NodeHold = { ...base, until, ownership: { at: 0, reason: "", until: ownershipUntil } };
+    return runAtOnce(heldNodesOf(contextWith([hold]), [], {})).map(({ reasons }) => reasons);
+  };
+  expect([reasonsOf(3_000_000, 4_000_000), reasonsOf(3_000_000, 1_000_000), reasonsOf(1_000_000, 4_000_000)]).toEqual([
+    [["held", "ownership"]],
+    [["held"]],
+    [["ownership"]],
+  ]);
+});

@@ -1,0 +1,30 @@
+import { execFileSync } from "node:child_process";
+import { lstatSync, readFileSync, symlinkSync } from "node:fs";
+import { expect, test } from "vitest";
+import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
+import { runInProcess } from "../terminal.ts";
+
+test("an export through a symbolic link replaces the file that the link leads to", async () => {
+  const folder = createTempFolder();
+  const config = folder.write("proxywarden.yaml", "state: {path: state}\n");
+  const store = openSqliteStore(folder.pathOf("state"));
+  if (!store.ok) throw new Error(store.error.message);
+  await store.value.close();
+  const [file, link] = [folder.write("state.jsonl", "old"), folder.pathOf("link")];
+  symlinkSync("state.jsonl", link);
+  expect(await runInProcess("state", "export", "--config", config, link)).toEqual({ code: 0, out: "", err: "" });
+  expect(readFileSync(file, "utf8")).toBe('{"proxywarden_state":2}\n{"kind":"end","rows":0}\n');
+  expect(lstatSync(link).isSymbolicLink()).toBe(true);
+});
+
+test("an export does not replace a pipe or a device", async () => {
+  const pipe = createTempFolder().pathOf("pipe");
+  execFileSync("mkfifo", [pipe]);
+  expect(await runInProcess("state", "export", pipe)).toEqual({
+    code: 1,
+    out: "",
+    err: `proxywarden: ${pipe} is not a regular file; - stands for standard output\n`,
+  });
+  expect(lstatSync(pipe).isFIFO()).toBe(true);
+});
