@@ -62,8 +62,7 @@ function adoptPolicyChanges(context: EpisodeContext): void {
     const isSameCondition = records.fact(conditionFactKey(name)) === active?.policy.conditionKey;
     const forMsBefore = Number(records.fact(forFactKey(name)) ?? 0);
     for (const [node, timer] of [...records.timersOf(name)]) {
-      const open = active === null ? null : records.openEpisode(node, isDryRun(active));
-      const episode = open?.policy === name ? open : null;
+      const episode = active === null ? null : records.episodeUnder(name, node, isDryRun(active));
       const hasActed = episode !== null && episode.acted > 0;
       const next =
         active !== null && isSameCondition ? adoptFor(timer, active.policy, forMsBefore, hasActed) : INACTIVE;
