@@ -199,3 +199,27 @@ describe("a node whose created_at", () => {
     expect(await problems(network)).toBe(2);
   });
 });
+
+test("a created_at identifies the nodes of another service, although that of the previous one changed with each response", async () => {
+  let reads = 0;
+  let isOtherService = false;
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline({ forMs: 30 * MINUTE_MS })]),
+    scenario: { nodes: 20, churn: { ...defaultScenario.churn, reuseIds: true } },
+    settings: listsAndDetailsSettings,
+    wrapTransport: changingDetails(({ created_at: createdAt }) =>
+      isOtherService ? createdAt : new Date(START_MS + reads++ * MINUTE_MS).toISOString(),
+    ),
+  });
+  await network.advance(HOUR_MS);
+  isOtherService = true;
+  await network.restart({ serviceUrl: "https://other.example.net" });
+  const node = network.nodes()[0]!;
+  network.failNode(node, "operator");
+  await network.advance(25.5 * MINUTE_MS);
+  network.interventions.leaveFleet(node, network.daemon.clock.now() + 2 * SECOND_MS);
+  await network.advance(2 * SECOND_MS);
+  network.failNode(node, "operator");
+  await network.advance(20 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+});
