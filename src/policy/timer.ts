@@ -103,6 +103,9 @@ export const INACTIVE: Timer = Object.freeze({
   unknownSince: null,
 });
 
+/** Returns the timer of an open episode whose timer was dropped. Without one, the episode would count as healthy. */
+export const lapsedTimer = (since: EpochMs): Timer => ({ ...INACTIVE, state: "lapsed", since });
+
 /**
  * Returns the timer after an observation, which is the same object if nothing changes.
  *

@@ -4,7 +4,7 @@ import type { JournalChange } from "../model/remediation/journal.ts";
 import { recordSent } from "../policy/episodes/episode.ts";
 import { transition } from "../policy/episodes/episode-states.ts";
 import { conditionKeyOf, isDryRun, type Policy } from "../policy/policy.ts";
-import { applyLongerFor, INACTIVE, type Timer } from "../policy/timer.ts";
+import { applyLongerFor, INACTIVE, lapsedTimer, type Timer } from "../policy/timer.ts";
 import type { EpisodeContext } from "./context.ts";
 import { actionChange, commitTransition, finishAction } from "./execution/episode-transitions.ts";
 import { conditionFactKey, forFactKey } from "./policy-set.ts";
@@ -62,8 +62,7 @@ function adoptPolicyChanges(context: EpisodeContext): void {
     const isSameCondition = records.fact(conditionFactKey(name)) === active?.policy.conditionKey;
     const forMsBefore = Number(records.fact(forFactKey(name)) ?? 0);
     for (const [node, timer] of [...records.timersOf(name)]) {
-      const open = active === null ? null : records.openEpisode(node, isDryRun(active));
-      const episode = open?.policy === name ? open : null;
+      const episode = active === null ? null : records.episodeUnder(name, node, isDryRun(active));
       const hasActed = episode !== null && episode.acted > 0;
       const next =
         active !== null && isSameCondition ? adoptFor(timer, active.policy, forMsBefore, hasActed) : INACTIVE;
@@ -96,7 +95,7 @@ function restoreTimers({ remediationState, policies }: EpisodeContext): JournalC
   return records.openEpisodes().flatMap(({ policy: name, node, fingerprint, acted }) => {
     const isSameCondition = policies.find(name)?.conditionKey === conditionKeyOf(fingerprint);
     if (acted === 0 || !isSameCondition || records.timer(name, node).state !== "inactive") return [];
-    return [records.setTimer(name, node, { ...INACTIVE, state: "lapsed", since: remediationState.now() })];
+    return [records.setTimer(name, node, lapsedTimer(remediationState.now()))];
   });
 }
 

@@ -9,6 +9,7 @@ import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { isRecentReboot, ownActions, wasRebootedByUs } from "../policy/own-actions.ts";
+import { lapsedTimer } from "../policy/timer.ts";
 import type { DecisionContext, EpisodeContext } from "./context.ts";
 import { withdraw } from "./execution/episode-transitions.ts";
 import { canaryFactKey } from "./policy-set.ts";
@@ -149,7 +150,7 @@ const isChanged = (previous: CreationTimes, current: CreationTimes, slot: number
  * begun on the previous node, but those with the current `created_at` still count as attempts. So do all others if we
  * rebooted the node recently, or `created_at` changes often: a service that registers a node again with each boot, or
  * states the time of the request, would otherwise have it acted on without limit. While a node is rebooting because of
- * us, its step stays in flight.
+ * us, its step stays in flight, and its timer lapses.
  */
 export function forgetReplacedNode(context: EpisodeContext & IdentityDeps, node: NodeId): void {
   const { observed, remediationState } = context;
@@ -158,7 +159,10 @@ export function forgetReplacedNode(context: EpisodeContext & IdentityDeps, node:
   const isOurReboot = createdAt !== null && wasRebootedByUs(records, node, remediationState.now());
   const isRebooting = isOurReboot && slot !== null && observed.statusAt(slot) === "rebooting";
   for (const episode of records.openEpisodesOf(node)) {
-    if (isRebooting && episode.state === "acting") continue;
+    if (isRebooting && episode.state === "acting") {
+      remediationState.record([records.setTimer(episode.policy, node, lapsedTimer(remediationState.now()), createdAt)]);
+      continue;
+    }
     withdraw(context, episode, "the id belongs to another node: its created_at differs");
     discardProof(remediationState, episode);
   }

@@ -9,6 +9,7 @@ import { INCIDENTS_FACT } from "./evaluation/incidents.ts";
 import { ACCEPTED_MISSING_FACT, ACCEPTED_SESSIONS_FACT, BASELINE_FACT } from "./evaluation/inventory-trust.ts";
 import { withdraw } from "./execution/episode-transitions.ts";
 import { canaryFactKey } from "./policy-set.ts";
+import { CHANGING_CREATED_AT_FACT, CreatedAtChanges } from "./state/created-at-changes.ts";
 import type { RemediationState } from "./state/journaled-state.ts";
 
 /** Key of the fact that holds the base URL of the service that the journal belongs to. */
@@ -18,6 +19,7 @@ const SERVICE_FACT = "remediation.service";
 const FACTS_OF_SERVICE: readonly string[] = [
   NETWORK_SIZE_FACT,
   FAILED_SESSIONS_LISTED_FACT,
+  CHANGING_CREATED_AT_FACT,
   BASELINE_FACT,
   ACCEPTED_MISSING_FACT,
   ACCEPTED_SESSIONS_FACT,
@@ -76,6 +78,7 @@ function endTimersAndEpisodes(context: EpisodeContext, detail: string): void {
     for (const node of [...records.timersOf(policy).keys()]) changes.push(records.setTimer(policy, node, INACTIVE));
   remediationState.record(changes);
   remediationState.lastHealthy.clear();
+  remediationState.identities = { compared: null, replaced: new Set(), changes: new CreatedAtChanges() };
   for (const episode of records.openEpisodes()) withdraw(context, episode, detail);
 }
 

@@ -9,7 +9,7 @@ import {
   type QuietNetwork,
   startQuietNetwork,
 } from "../harness/quiet-network.ts";
-import { episodeStates } from "../harness/remediation-results.ts";
+import { actionLines, episodeStates } from "../harness/remediation-results.ts";
 import { changingBodies } from "../harness/simulator/changed-responses.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
 
@@ -51,16 +51,25 @@ describe("a node whose created_at", () => {
     expect(network.postCount()).toBeLessThanOrEqual(RETRY.episodes * policy.steps.length);
   });
 
-  test("changes when a reboot begins is still counted as down during the reboot", async () => {
-    const bootTimes = new Map<string, string>();
-    const wrapTransport = changingDetails(({ id, status, created_at: createdAt }) => {
-      if (status === "rebooting" && !bootTimes.has(id)) bootTimes.set(id, new Date(START_MS).toISOString());
-      return bootTimes.get(id) ?? createdAt;
+  /** Wraps the service so that the `created_at` of a node changes once, when its first reboot begins. */
+  function changingWithReboot() {
+    const rebooted = new Set<string>();
+    return changingDetails(({ id, status, created_at: createdAt }) => {
+      if (status === "rebooting") rebooted.add(id);
+      return rebooted.has(id) ? new Date(START_MS).toISOString() : createdAt;
     });
+  }
+
+  test("changes when a reboot begins is still counted as down during the reboot", async () => {
     const limits = { maxInFlight: 2, maxActions: { amount: 60, perMs: HOUR_MS } };
     const config = remediationConfig([rebootOffline()], limits);
     const scenario = { nodes: 50, rates: { ...noFailureRates, rebootMs: 10 * MINUTE_MS } };
-    const network = await startQuietNetwork({ config, scenario, settings: listsAndDetailsSettings, wrapTransport });
+    const network = await startQuietNetwork({
+      config,
+      scenario,
+      settings: listsAndDetailsSettings,
+      wrapTransport: changingWithReboot(),
+    });
     const nodes = network.nodes().filter((_, index) => index % 10 === 0);
     for (const node of nodes) network.failNode(node);
     let mostRebooting = 0;
@@ -71,6 +80,23 @@ describe("a node whose created_at", () => {
     }
     expect(network.postCount()).toBe(nodes.length);
     expect(mostRebooting).toBe(limits.maxInFlight);
+  });
+
+  test("changes when a reboot begins takes the next step if it fails again within clear_for", async () => {
+    const network = await startQuietNetwork({
+      config: remediationConfig([rebootOffline()]),
+      scenario: { nodes: 20, rates: { ...noFailureRates, rebootMs: 5 * MINUTE_MS } },
+      settings: listsAndDetailsSettings,
+      wrapTransport: changingWithReboot(),
+    });
+    const node = network.nodes()[0]!;
+    network.failNode(node);
+    await network.advanceUntil(() => network.actions()[0]?.outcome === "verified");
+    await network.advance(3 * MINUTE_MS);
+    network.failNode(node);
+    await network.advance(HOUR_MS);
+    expect(actionLines(network)).toEqual(["reboot: verified", "forced reboot: verified"]);
+    expect(episodeStates(network)).toEqual(["healed"]);
   });
 
   test("is rounded in some responses stays the same node", async () => {
@@ -172,4 +198,28 @@ describe("a node whose created_at", () => {
     }
     expect(await problems(network)).toBe(2);
   });
+});
+
+test("a created_at identifies the nodes of another service, although that of the previous one changed with each response", async () => {
+  let reads = 0;
+  let isOtherService = false;
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline({ forMs: 30 * MINUTE_MS })]),
+    scenario: { nodes: 20, churn: { ...defaultScenario.churn, reuseIds: true } },
+    settings: listsAndDetailsSettings,
+    wrapTransport: changingDetails(({ created_at: createdAt }) =>
+      isOtherService ? createdAt : new Date(START_MS + reads++ * MINUTE_MS).toISOString(),
+    ),
+  });
+  await network.advance(HOUR_MS);
+  isOtherService = true;
+  await network.restart({ serviceUrl: "https://other.example.net" });
+  const node = network.nodes()[0]!;
+  network.failNode(node, "operator");
+  await network.advance(25.5 * MINUTE_MS);
+  network.interventions.leaveFleet(node, network.daemon.clock.now() + 2 * SECOND_MS);
+  await network.advance(2 * SECOND_MS);
+  network.failNode(node, "operator");
+  await network.advance(20 * MINUTE_MS);
+  expect(network.postCount()).toBe(0);
 });

@@ -210,8 +210,12 @@ export class PolicyEvaluator {
     // Most nodes are healthy: their timers stay inactive.
     if (timer === INACTIVE && verdict !== "true") return { timer, wasHealthy: null };
     const { records } = this.#context.remediationState;
-    const episode = records.episodeUnder(policy.spec.name, node, pass.dryRun);
-    const clearFrozen = episode !== null && isUnderWay(episode);
+    // A real action or quarantine also makes the node unavailable to a policy that is in dry_run by now.
+    const clearFrozen = records
+      .openEpisodesOf(node)
+      .some(
+        (episode) => episode.policy === policy.spec.name && (pass.dryRun || !episode.dryRun) && isUnderWay(episode),
+      );
     const contradictedAt = pass.otherStatusAt?.at(slot) ?? Number.NaN;
     const next = observeCondition(timer, { verdict, at, newest, contradictedAt, now }, durations, { clearFrozen });
     return { timer: next, wasHealthy: timer.state === "inactive" ? wasHealthy : null };

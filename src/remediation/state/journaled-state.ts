@@ -73,9 +73,9 @@ export class RemediationState {
   readonly clock: JournalClock;
   /**
    * The ids and `created_at` that were compared last, the ids that were found to belong to another node and still have the
-   * state of the previous one, and how often `created_at` changed. They are kept over a reload, as the timers are.
+   * state of the previous one, and how often `created_at` changed. Like timers, they are kept until the service changes.
    */
-  readonly identities: {
+  identities: {
     compared: Pick<Fleet, "ids" | "createdAtMs"> | null;
     replaced: Set<NodeId>;
     readonly changes: CreatedAtChanges;

@@ -1,0 +1,54 @@
+import { expect, test } from "vitest";
+import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../harness/policies.ts";
+import { startQuietNetwork } from "../harness/quiet-network.ts";
+import { actionLines, episodeStates } from "../harness/remediation-results.ts";
+
+/** A node that has sessions while it is online. */
+const ONE = "node_caffe390";
+
+test("a longer `for` does not end a suspended episode with actions whose node another policy has", async () => {
+  const busy = rebootOffline({
+    name: "busy",
+    match: `node.id == "${ONE}"`,
+    when: "ratio(node.active_sessions, node.active_sessions) > 0.5",
+    maxAgeMs: 5 * MINUTE_MS,
+    steps: [steps.disconnect, steps.disconnect],
+  });
+  const offline = rebootOffline({ clearForMs: 6 * HOUR_MS });
+  const config = (forMs: number) =>
+    remediationConfig([{ ...busy, forMs }, offline], { maxActions: { amount: 1, perMs: 24 * HOUR_MS } });
+  const network = await startQuietNetwork({
+    config: config(5 * MINUTE_MS),
+    scenario: { nodes: 60, sessions: 600 },
+  });
+  await network.advanceUntil(() => network.actions()[0]?.outcome === "ineffective");
+  const recoverAt = network.daemon.clock.now() + HOUR_MS;
+  network.interventions.startFailure(ONE, { failureMode: "outage", remedy: "time", recoverAt });
+  await network.advance(90 * MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["suspended", "firing"]);
+  expect(network.explain(ONE).policies[0]!.timer).toMatchObject({ state: "firing" });
+  await network.reload({ config: config(30 * MINUTE_MS) });
+  await network.advance(5 * MINUTE_MS);
+  expect(episodeStates(network)).toEqual(["suspended", "firing"]);
+});
+
+test("after reset-breaker, a policy that fell back continues the episode of a node in its quarantine", async () => {
+  const policy = rebootOffline({ steps: [{ ...steps.quarantine, durationMs: HOUR_MS }, steps.force] });
+  const network = await startQuietNetwork({
+    config: remediationConfig([policy], { ...withoutLimits, efficacy: { window: 1, minSuccess: 0.5 } }),
+  });
+  const [first, second] = network.nodes() as [string, string];
+  network.failNode(first, "forced_reboot");
+  await network.advanceUntil(() => episodeStates(network)[0] === "quarantined");
+  network.setFault({ kind: "status", status: 422 }, "POST");
+  network.failNode(second, "operator");
+  await network.advanceUntil(() => episodeStates(network)[1] === "given_up");
+  network.setFault(null);
+  await network.advance(15 * MINUTE_MS);
+  await network.commands().resetBreaker();
+  await network.advanceUntil(() => episodeStates(network)[0] !== "quarantined");
+  await network.advance(30 * MINUTE_MS);
+  const actions = () => network.actions().filter(({ node }) => node === first);
+  expect(actionLines({ actions })).toEqual(["quarantine: verified", "forced reboot: verified"]);
+});
