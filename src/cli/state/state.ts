@@ -1,5 +1,5 @@
 import { constants } from "node:buffer";
-import { createReadStream, existsSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createReadStream, realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { errorMessage, fail } from "../../base/result.ts";
 import { loadStateSection } from "../../config/load.ts";
 import { exportLines, parseExport } from "../../journal/state-export.ts";
@@ -53,9 +53,10 @@ export async function runStateImport(
  * else, such as a device, which would be replaced as well.
  */
 async function writeFileWhole(path: string, lines: AsyncIterable<string>): Promise<void> {
-  const file = existsSync(path) ? realpathSync(path) : path;
-  if (statSync(file, { throwIfNoEntry: false })?.isFile() === false)
+  const known = statSync(path, { throwIfNoEntry: false });
+  if (known?.isFile() === false)
     throw new Error(`${path} is not a regular file; ${STANDARD_STREAM} stands for standard output`);
+  const file = known === undefined ? path : realpathSync(path);
   const unfinished = `${file}.unfinished`;
   try {
     writeFileSync(unfinished, "", { mode: 0o600 });

@@ -1,6 +1,6 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { lstatSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { runStateExport, runStateImport } from "../../../src/cli/state/state.ts";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import type { StateStore } from "../../../src/model/ports.ts";
@@ -150,13 +150,17 @@ test("an export through a symbolic link replaces the file, and neither the link 
   const [file, link, pipe] = [folder.write("state.jsonl", "old"), folder.pathOf("link"), folder.pathOf("pipe")];
   symlinkSync("state.jsonl", link);
   execFileSync("mkfifo", [pipe]);
+  // As for /dev/stdout in a pipeline, the link leads to something that has no path.
+  const { pid, stdin } = spawn("cat");
+  onTestFinished(() => void stdin.end());
   expect(await exported(source, link)).toEqual({ code: 0, out: "", err: "" });
   expect([readFileSync(file, "utf8").includes("node_1"), lstatSync(link).isSymbolicLink()]).toEqual([true, true]);
-  expect(await exported(source, pipe)).toEqual({
-    code: 1,
-    out: "",
-    err: `proxywarden: the state can't be exported: ${pipe} is not a regular file; - stands for standard output\n`,
-  });
+  for (const path of [pipe, `/proc/${pid}/fd/0`])
+    expect(await exported(source, path)).toEqual({
+      code: 1,
+      out: "",
+      err: `proxywarden: the state can't be exported: ${path} is not a regular file; - stands for standard output\n`,
+    });
   expect(lstatSync(pipe).isFIFO()).toBe(true);
 });
 

@@ -4,7 +4,7 @@ import { nextTurn, runInSlices } from "../../../src/platform/event-loop.ts";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
 import { createRequestQueue } from "../../../src/web/http/request-queue.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
-import { idleRemediation } from "../api/remediation-view-fixture.ts";
+import { emptyHistory, idleRemediation } from "../api/remediation-view-fixture.ts";
 import { getRequest, openConnection } from "./connections.ts";
 import { sendHttpRequest, startServerWithFiles } from "./secured-server.ts";
 import { adminOperators } from "./test-server.ts";
@@ -196,22 +196,30 @@ describe("a flood of API requests", () => {
     expect(slept).toEqual([30, 250, 5]);
   });
 
-  test("includes the time in which rows of the journal are read and formatted", async () => {
-    let served = 0;
-    const decisions = async () => {
-      served++;
-      await nextTurn();
-      clock.nowMs += 20;
-      return [];
-    };
-    const { web, clock } = await startServerWithFiles(PLAIN, {
-      deps: { remediation: () => ({ ...idleRemediation, decisions }) },
-    });
-    const { sofar } = openConnection(web.url, getRequest("/api/v1/decisions").repeat(2));
-    await waitUntil("the first one is answered", () => sofar().includes("HTTP/1.1 200"));
-    expect((await sendHttpRequest(web, "/metrics")).status).toBe(200);
-    expect(served).toBe(1);
-  });
+  test.each(["decisions", "nodes/node_1"])(
+    "includes the time in which rows of the journal are read for /%s",
+    async (path) => {
+      let served = 0;
+      const reading = async <Rows>(rows: Rows) => {
+        served++;
+        for (let turn = 0; turn < 3; turn++) await nextTurn();
+        clock.nowMs += 20;
+        return rows;
+      };
+      const remediation = {
+        ...idleRemediation,
+        decisions: () => reading([]),
+        historyOf: () => reading(emptyHistory),
+      };
+      const { web, clock } = await startServerWithFiles(PLAIN, {
+        deps: { remediation: () => remediation, node: (id) => ({ id }) },
+      });
+      const { sofar } = openConnection(web.url, getRequest(`/api/v1/${path}`).repeat(2));
+      await waitUntil("the first one is answered", () => sofar().includes("HTTP/1.1 200"));
+      expect((await sendHttpRequest(web, "/metrics")).status).toBe(200);
+      expect(served).toBe(1);
+    },
+  );
 
   test("does not wait for a database that answers late", async () => {
     const slept: number[] = [];
