@@ -7,7 +7,6 @@ import {
   awaitingAction,
   emptyHistory,
   episode,
-  idleRemediation,
   SAMPLES_START_MS,
   sampleExplanation,
   sampleRemediation,
@@ -154,14 +153,23 @@ test("the panel offers to release a node whose step was rejected", async () => {
   await page.locator("#panel-commands").getByRole("button", { name: "Release" }).waitFor();
 });
 
-test("closing the panel returns the focus to where it was, also where the panel covers the page", async () => {
-  const { page } = await openPanel({ remediation: () => idleRemediation }, "/#?view=table");
+test.each([
+  ["to where it was", false],
+  ["to a link to the same node if its row was replaced", true],
+])("closing the panel returns the focus %s, also where the panel covers the page", async (_, isChanged) => {
+  const fleet = new LargeFleet(8);
+  const { page } = await openPanel({ ...fleet.webDeps() }, "/#?view=table");
   await page.setViewportSize({ width: 720, height: 500 });
-  const link = page.locator("#attention a").first();
+  const link = page.locator("#attention a");
   await link.focus();
   await page.keyboard.press("Enter");
   await page.locator("#panel .panel-id").waitFor();
+  if (isChanged) {
+    fleet.set({ 7: "rebooting" });
+    await page.locator("#attention").getByText("rebooting").waitFor();
+  }
   await page.keyboard.press("Escape");
   await page.locator("#panel").waitFor({ state: "hidden" });
-  expect(await link.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true);
+  expect(await page.locator("a:focus").getAttribute("href")).toContain("node_7");
+  if (!isChanged) expect(await page.locator("#attention a:focus").count()).toBe(1);
 });

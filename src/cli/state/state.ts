@@ -1,5 +1,5 @@
 import { constants } from "node:buffer";
-import { createReadStream, existsSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createReadStream, realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { errorMessage, fail } from "../../base/result.ts";
 import { loadStateSection } from "../../config/load.ts";
 import { exportLines, parseExport } from "../../journal/state-export.ts";
@@ -34,8 +34,9 @@ export async function runStateExport(
  * {@link CommandFailure} if there is something else, such as a device or a pipe, which would be replaced as well.
  */
 function replacedFile(path: string): string {
-  const file = existsSync(path) ? realpathSync(path) : path;
-  if (statSync(file, { throwIfNoEntry: false })?.isFile() !== false) return file;
+  const existing = statSync(path, { throwIfNoEntry: false });
+  if (existing === undefined) return path;
+  if (existing.isFile()) return realpathSync(path);
   throw new CommandFailure(`${path} is not a regular file; ${STANDARD_STREAM} stands for standard output`);
 }
 

@@ -114,7 +114,7 @@ function jsonRoutes(context: WebContext): readonly Route[] {
       method: "GET",
       path: "/api/v1/nodes/:id",
       parameters: ["until"],
-      handle: (request, reply) => answerNode(context, request, reply),
+      handle: (request, reply) => requestQueue.occupy(answerNode(context, request, reply), JOURNAL_MS_MAX),
     },
     list("decisions", ["node", "policy", "until", "limit"], async (query) => {
       const decisions = await readJournal(remediation().decisions(rowsQuery(query)));
@@ -178,7 +178,7 @@ async function fullStatus(context: WebContext): Promise<object> {
 async function answerNode(context: WebContext, request: FastifyRequest, reply: FastifyReply): Promise<object> {
   const { id } = request.params as { id: string };
   const node = context.node(id);
-  const explained = await context.requestQueue.occupy(runInSlices(context.remediation().explain(id), context.clock));
+  const explained = await runInSlices(context.remediation().explain(id), context.clock);
   const { until } = rowsQuery(request.query as Query);
   const history = await readJournal(context.remediation().historyOf(id, until));
   // Reading the journal has taken a part of this turn.

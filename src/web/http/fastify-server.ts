@@ -75,8 +75,8 @@ export function createHttpServer(
       answerMalformed(error, socket);
     },
   });
-  // Other methods would be answered 404 instead of 405.
-  for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
+  // Methods that Fastify does not know would be answered 404 instead of 405, and QUERY without a content type 400.
+  for (const method of METHODS) if (method !== "POST") app.addHttpMethod(method, { overrideExisting: true });
   app.addHook("onRequest", (request, reply, done) => {
     // Every body is read as JSON, but Fastify rejects an invalid content type.
     delete request.headers["content-type"];

@@ -1,6 +1,6 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { lstatSync, readFileSync, symlinkSync } from "node:fs";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { runInProcess } from "../terminal.ts";
@@ -21,10 +21,14 @@ test("an export through a symbolic link replaces the file that the link leads to
 test("an export does not replace a pipe or a device", async () => {
   const pipe = createTempFolder().pathOf("pipe");
   execFileSync("mkfifo", [pipe]);
-  expect(await runInProcess("state", "export", pipe)).toEqual({
-    code: 1,
-    out: "",
-    err: `proxywarden: ${pipe} is not a regular file; - stands for standard output\n`,
-  });
+  // As for /dev/stdout in a pipeline, the link leads to something that has no path.
+  const { pid, stdin } = spawn("cat");
+  onTestFinished(() => void stdin.end());
+  for (const path of [pipe, `/proc/${pid}/fd/0`])
+    expect(await runInProcess("state", "export", path)).toEqual({
+      code: 1,
+      out: "",
+      err: `proxywarden: ${path} is not a regular file; - stands for standard output\n`,
+    });
   expect(lstatSync(pipe).isFIFO()).toBe(true);
 });

@@ -1,9 +1,7 @@
 import { Agent } from "node:http";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { nextTurn } from "../../../src/platform/event-loop.ts";
 import { inlineSecret } from "../../../src/platform/secret-file.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
-import { idleRemediation } from "../api/remediation-view-fixture.ts";
 import { getRequest, openConnection } from "./connections.ts";
 import { sendHttpRequest, startServerWithFiles } from "./secured-server.ts";
 import { adminOperators } from "./test-server.ts";
@@ -118,80 +116,6 @@ describe("connections", () => {
     expect(await isServed()).toBe(false);
     clock.nowMs += 20;
     expect([await isServed(), await isServed()]).toEqual([true, false]);
-  });
-});
-
-describe("a flood of API requests", () => {
-  /** Starts a server with a route that blocks the event loop as long as a large fleet does. */
-  const heavy = (onServed: () => void) => ({
-    nodes: () => ({
-      next() {
-        onServed();
-        const end = performance.now() + 3;
-        while (performance.now() < end) {}
-        return { done: true, value: { data: [] } } as const;
-      },
-    }),
-  });
-
-  test("does not delay scrapes or timers", async () => {
-    let served = 0;
-    const { web } = await startServerWithFiles(PLAIN, { deps: heavy(() => served++) });
-    const flood = openConnection(web.url, getRequest("/api/v1/nodes").repeat(60));
-    await waitUntil("it is under way", () => served > 0);
-    const seen: number[] = [];
-    for (let scrape = 0; scrape < 3; scrape++) {
-      const before = served;
-      expect((await sendHttpRequest(web, "/metrics")).status).toBe(200);
-      seen.push(served - before);
-    }
-    const before = served;
-    await new Promise((resolve) => setTimeout(resolve, 0));
-    seen.push(served - before);
-    // Without the queue all sixty would be answered before the first scrape.
-    expect(served).toBeLessThan(60);
-    expect(Math.max(...seen)).toBeLessThan(12);
-    flood.socket.destroy();
-  });
-
-  test("is not computed for a client that has disconnected", async () => {
-    let served = 0;
-    const { web } = await startServerWithFiles(PLAIN, { deps: heavy(() => served++) });
-    const flood = openConnection(web.url, getRequest("/api/v1/nodes").repeat(60));
-    await waitUntil("it is under way", () => served > 0);
-    flood.socket.destroy();
-    expect((await sendHttpRequest(web, "/api/v1/nodes")).status).toBe(200);
-    expect(served).toBeLessThan(30);
-  });
-
-  test("is answered 503 when the queue is full", async () => {
-    let served = 0;
-    const { web, metrics } = await startServerWithFiles(PLAIN, { deps: heavy(() => served++) });
-    const flood = openConnection(web.url, getRequest("/api/v1/nodes").repeat(100));
-    await waitUntil("the last one is answered", () => (flood.sofar().match(/HTTP\/1\.1 /g) ?? []).length === 100);
-    const busy = flood.sofar().match(/HTTP\/1\.1 503 /g)!.length;
-    expect(busy).toBe(100 - served);
-    expect(served).toBeGreaterThanOrEqual(64);
-    expect(busy).toBeGreaterThan(0);
-    expect(flood.sofar()).toContain('"error":"unavailable","message":"too many requests are queued; try again later"');
-    expect(metrics["proxywarden_web_refusals_total busy"]).toBe(busy);
-  });
-
-  test("is paused for the time in which rows of the journal are read and formatted", async () => {
-    let served = 0;
-    const decisions = async () => {
-      served++;
-      await nextTurn();
-      clock.nowMs += 20;
-      return [];
-    };
-    const { web, clock } = await startServerWithFiles(PLAIN, {
-      deps: { remediation: () => ({ ...idleRemediation, decisions }) },
-    });
-    const { sofar } = openConnection(web.url, getRequest("/api/v1/decisions").repeat(2));
-    await waitUntil("the first one is answered", () => sofar().includes("HTTP/1.1 200"));
-    expect((await sendHttpRequest(web, "/metrics")).status).toBe(200);
-    expect(served).toBe(1);
   });
 });
 

@@ -50,7 +50,8 @@ describe("an unknown route or method", () => {
 
   test("is answered 404 in plain text, a malformed path 400", async () => {
     const web = await startTestServer();
-    expect(await fetchFrom(web, "/none")).toMatchObject({ status: 404 });
+    for (const method of ["GET", "QUERY"])
+      expect(await fetchFrom(web, "/none", { method })).toMatchObject({ status: 404 });
     expect((await fetchFrom(web, "/none")).headers.get("content-type")).toContain("text/plain");
     expect((await fetchFrom(web, "/%zz")).status).toBe(400);
     expect((await fetchFrom(web, "/%zz")).headers.get("x-content-type-options")).toBe("nosniff");

@@ -69,11 +69,17 @@ export class NodePanel {
     void this.#load();
   }
 
-  /** Moves the focus back to where it was before the panel was opened, or to the grid if that is gone or hidden. */
+  /**
+   * Moves the focus back to where it was before the panel was opened. If that element is gone or hidden, moves the focus
+   * to one with the same `data-k`, which may have replaced it, or else to the grid.
+   */
   #returnFocus(): void {
-    this.#opener.focus({ preventScroll: true });
-    const isBack = document.activeElement === this.#opener && this.#opener !== document.body;
-    if (!isBack) byId("cells").focus({ preventScroll: true });
+    const key = this.#opener.dataset.k;
+    const sameKey = key === undefined ? [] : document.querySelectorAll<HTMLElement>(`[data-k="${CSS.escape(key)}"]`);
+    for (const place of [this.#opener, ...sameKey, byId("cells")]) {
+      place.focus({ preventScroll: true });
+      if (place !== document.body && document.activeElement === place) return;
+    }
   }
 
   /** Sets what the panel shows from the status of the daemon. The next {@link refresh} shows it. */
