@@ -36,8 +36,8 @@ const FAILED_RUN_RETRY_MS: DurationMs = MINUTE_MS;
 
 /** Enough for the mean of a schedule that is denser at some times of the day, and computed in a few milliseconds. */
 const PERIODS_MAX = 100;
-/** Schedules may differ by the day of the week. */
-const PERIODS_MS_MAX: DurationMs = 7 * DAY_MS;
+/** Schedules may differ by the day of the week or of the month. */
+const PERIODS_MS_MAX: DurationMs = 32 * DAY_MS;
 
 /** When the last run of a job started, on both clocks, and how many runs have failed since the last success. */
 export interface LastStart {

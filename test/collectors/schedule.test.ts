@@ -118,4 +118,10 @@ test("the period of an irregular cron schedule is the mean, whatever the time of
   }
   expect(periodAt("0,10 * * * *", Date.UTC(2026, 2, 4, 0, 5))).toBe(30 * MINUTE);
   expect(periodAt("0 3 1 * *", Date.UTC(2026, 2, 4))).toBe(30 * 24 * 60 * MINUTE);
+  // Twice a month, at the start of two days in a row.
+  for (const day of [1, 2, 15]) {
+    const days = periodAt("0 0 1,2 * *", Date.UTC(2026, 2, day, 12)) / (24 * 60 * MINUTE);
+    expect(days).toBeGreaterThan(10);
+    expect(days).toBeLessThan(16);
+  }
 });

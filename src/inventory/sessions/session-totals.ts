@@ -2,14 +2,10 @@ import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { eachInSteps, type Steps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../../model/session.ts";
-import {
-  type Histogram,
-  RECENT_SESSION_MS,
-  SESSION_DURATION_BUCKETS_SECONDS,
-  type SessionSummary,
-} from "../../model/snapshot.ts";
+import { RECENT_SESSION_MS, type SessionSummary } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { createLabelCounts } from "../label-counts.ts";
+import { SessionDurations } from "./session-durations.ts";
 import { SessionTable } from "./session-table.ts";
 import { SessionNodeTable, type SessionNodeTableDeps, withoutIds } from "./sessions-by-node.ts";
 
@@ -125,9 +121,7 @@ export class SessionTotals {
     const type = typeIndex.get(session.type)!;
     const node = session.nodeId === null ? null : this.#nodes.slotOf(session.nodeId);
     const hasEnded = endedStatuses.has(session.status);
-    // The duration of an open session only grows, so this record may be from a cache. If its bytes were stored, the next
-    // record would count bytes again. The stored duration is rounded.
-    const isOlder = !hasEnded && Math.fround(session.durationSeconds ?? Number.NaN) < columns.durationSeconds[row]!;
+    const isOlder = !hasEnded && this.#isOlder(session, row);
     if (!isOlder) {
       // The bytes of a session seen for the first time count only if it started since the last complete walk.
       this.#addBytes(session, row, node, isNew && isStartedSince ? 0 : Number.NaN);
@@ -197,6 +191,17 @@ export class SessionTotals {
     else if (session.status !== "connecting") this.#nodes.countUnassigned();
   }
 
+  /**
+   * Returns whether the record of an open session, whose duration and bytes only grow, is older than the last one, for
+   * example from a cache. If its bytes were stored, the next record would count bytes again.
+   */
+  #isOlder({ durationSeconds, bytesSent, bytesReceived }: SessionRecord, row: number): boolean {
+    const { columns } = this.#table;
+    if (isAbove(bytesSent, columns.sent[row]!) || isAbove(bytesReceived, columns.received[row]!)) return false;
+    // The stored duration is rounded.
+    return Math.fround(durationSeconds ?? Number.NaN) < columns.durationSeconds[row]!;
+  }
+
   /** `initial` is the number of bytes assumed before the first report, or NaN if unknown. */
   #addBytes({ bytesSent, bytesReceived }: SessionRecord, row: number, node: number | null, initial: number): void {
     const sent = byteGain(this.#table.columns.sent, row, bytesSent, initial);
@@ -245,6 +250,9 @@ export class SessionTotals {
 
 const createCounts = () => new Float64Array(SESSION_STATUSES.length * SESSION_TYPES.length);
 
+/** Returns whether `value` is stated and above `stored`, or none is stored. */
+const isAbove = (value: number | null, stored: number): boolean => value !== null && !(value <= stored);
+
 /**
  * Stores `value`, and returns its increase over the stored value, or over `initial` if none is stored. Returns 0 if the
  * value is smaller, or if none is stored and `initial` is NaN. If the value is missing, returns 0 and keeps the stored
@@ -274,27 +282,4 @@ function* rankCustomers(customers: ReadonlyMap<string, number>) {
     yield;
   }
   return ranked;
-}
-
-/** One cumulative histogram of durations per session type. */
-class SessionDurations {
-  readonly #histograms = SESSION_TYPES.map(() => ({
-    counts: new Float64Array(SESSION_DURATION_BUCKETS_SECONDS.length),
-    count: 0,
-    sum: 0,
-  }));
-
-  /** Adds a session that ended. `type` is an index into SESSION_TYPES. A duration of NaN (never reported) is ignored. */
-  observe(type: number, seconds: number): void {
-    if (Number.isNaN(seconds)) return;
-    const histogram = this.#histograms[type]!;
-    histogram.count++;
-    histogram.sum += seconds;
-    for (const [index, bound] of SESSION_DURATION_BUCKETS_SECONDS.entries())
-      if (seconds <= bound) histogram.counts[index]!++;
-  }
-
-  copy(): readonly Histogram[] {
-    return this.#histograms.map(({ counts, count, sum }) => ({ counts: counts.slice(), count, sum }));
-  }
 }

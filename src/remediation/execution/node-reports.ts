@@ -57,15 +57,18 @@ export function isDetailOlder(context: ReportsContext, sentAt: EpochMs, slot: nu
 }
 
 /**
- * Returns why the read of a node may not show its current state, or null if it can be used. If the node has not reported
- * for {@link REPORT_DELAY_MS_MAX} by the list either, no cache has kept the read: the details of the service lag.
+ * Returns why the read of a node may not show its current state, or null if it can be used. If the node is down and has
+ * not reported for {@link REPORT_DELAY_MS_MAX} by the list either, no cache has kept the read: the details of the service
+ * lag. The last_seen of a node that is up may also be that old because its clock is behind.
  */
 export function outdatedReadProblem({ client, clock, observed }: ReportsContext, slot: number): string | null {
   const { detailLastSeenMs, lastSeenMs } = observed.fleet;
   const lastSeen = lastSeenMs.at(slot);
   const olderMs = lastSeen - detailLastSeenMs.at(slot);
-  const isLag = (client.serviceTime(clock.monotonic()) ?? Number.NaN) - lastSeen > REPORT_DELAY_MS_MAX;
-  return olderMs > READ_OLDER_MS_MAX && !isLag
+  const status = observed.statusAt(slot);
+  const isDown = status === "offline" || status === "rebooting";
+  const unseenMs = (client.serviceTime(clock.monotonic()) ?? Number.NaN) - lastSeen;
+  return olderMs > READ_OLDER_MS_MAX && !(isDown && unseenMs > REPORT_DELAY_MS_MAX)
     ? `the service returned an old record of the node, as a cache does: its last_seen is ${formatSecondsLeft(olderMs)} before that of the list`
     : null;
 }

@@ -191,6 +191,22 @@ test("the last record of a session is not an older one, even if it states a shor
   expect(fold.view()!.durations.reduce((total, { sum }) => total + sum, 0)).toBe(80);
 });
 
+test("a record with more bytes is not an older one, even if it states a shorter duration", () => {
+  const { walk, bytes } = createWalks();
+  walk(0, [session("a", { durationSeconds: 90 })]);
+  walk(60_000, [session("a", { durationSeconds: 80, bytesSent: 150 })]);
+  walk(120_000, [session("a", { durationSeconds: 80, bytesSent: 170, bytesReceived: 300 })]);
+  expect(bytes()).toEqual([70, 100]);
+});
+
+test("the bytes of a session count although a record without bytes stated a longer duration", () => {
+  const { walk, bytes } = createWalks();
+  walk(0, [session("a", { durationSeconds: 90, bytesSent: null, bytesReceived: null })]);
+  walk(60_000, [session("a", { durationSeconds: 70 })]);
+  walk(120_000, [session("a", { durationSeconds: 80, bytesSent: 150 })]);
+  expect(bytes()).toEqual([50, 0]);
+});
+
 test("a session shown twice in one walk counts once", () => {
   const { walk, count } = createWalks();
   expect(walk(1_000, [session("a"), session("b"), session("a")])).toBe(2);

@@ -13,6 +13,18 @@ import {
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 import { changingBodies, changingRecords } from "../../harness/simulator/changed-responses.ts";
 
+/** Wraps the service so that it changes the `last_seen` of each record, in milliseconds. */
+const withLastSeen = (lastSeenOf: (record: { readonly id: string }, at: EpochMs) => EpochMs) =>
+  changingBodies((body) =>
+    JSON.stringify(
+      JSON.parse(body, (_key, value) =>
+        typeof value?.last_seen === "string"
+          ? { ...value, last_seen: new Date(lastSeenOf(value, Date.parse(value.last_seen))).toISOString() }
+          : value,
+      ),
+    ),
+  );
+
 test("no action is sent while the detail of its node, which a cache keeps, contradicts the list", async () => {
   const network = await startQuietNetwork({
     config: remediationConfig([rebootOffline()]),
@@ -44,8 +56,14 @@ describe("details that a cache keeps while the list shows that the node has repo
   const scenario = { nodes: 10 };
   const cached = { kind: "cached", maxAgeMs: 20 * MINUTE_MS } as const;
 
-  test("do not cause an action on a node that recovered by itself", async () => {
-    const network = await startQuietNetwork({ config: remediationConfig([rebootFull]), settings, scenario });
+  test.each([
+    ["", 0],
+    [", even if the clocks of the nodes are hours behind", 8 * HOUR_MS],
+  ])("do not cause an action on a node that recovered by itself%s", async (_, behindMs) => {
+    const wrapTransport = withLastSeen((_record, at) => at - behindMs);
+    const safety = { trust: { ...defaultSafety.trust, maxFreshestLastSeenMs: 9 * HOUR_MS } };
+    const config = remediationConfig([rebootFull], safety);
+    const network = await startQuietNetwork({ config, settings, scenario, wrapTransport });
     const [node] = network.nodes();
     const since = network.daemon.clock.now();
     network.interventions.setLoad(node!, { resource: "disk", since, overMs: 0, level: 0.99, until: since + DAY_MS });
@@ -100,18 +118,6 @@ test("a node whose detail never shows what the list shows is read ever more rare
     detail: expect.stringContaining("(the node is no longer unhealthy)"),
   });
 });
-
-/** Wraps the service so that it changes the `last_seen` of each record, in milliseconds. */
-const withLastSeen = (lastSeenOf: (record: { readonly id: string }, at: EpochMs) => EpochMs) =>
-  changingBodies((body) =>
-    JSON.stringify(
-      JSON.parse(body, (_key, value) =>
-        typeof value?.last_seen === "string"
-          ? { ...value, last_seen: new Date(lastSeenOf(value, Date.parse(value.last_seen))).toISOString() }
-          : value,
-      ),
-    ),
-  );
 
 test.each([
   ["", 0],
