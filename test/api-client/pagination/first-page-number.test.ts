@@ -55,6 +55,14 @@ describe("the number of the first page", () => {
     },
   );
 
+  test("page 0 is found although the total counts only the records of a page, or none", async () => {
+    for (const stated of [50, 0]) {
+      const { walk, seen, behavior } = walkOf({ total: 500, clamp: 50, first: 0, stated });
+      await walk();
+      expect([seen.size, behavior.first]).toEqual([500, 0]);
+    }
+  });
+
   test("page 0 is found after it was rejected for a while", async () => {
     let isRejected = true;
     const fails = (page: number) => (isRejected && page === 0 ? "client_error" : null);
