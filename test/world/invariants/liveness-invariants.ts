@@ -87,7 +87,8 @@ export class LivenessInvariants {
       // An approval is requested only when nothing else holds the node.
       const reasons = all.length === 1 ? all : all.filter((reason) => reason !== "approval");
       const causes: HoldCause[] = reasons.length === 0 ? ["nothing"] : [...reasons];
-      if ((explained.episode?.failures ?? 0) > 0) causes.push(RETRIED);
+      const isRetried = (explained.episode?.failures ?? 0) > 0 && all.every((reason) => reason === "backoff");
+      if (isRetried) causes.push(RETRIED);
       for (const reason of causes) {
         const key = `${explained.policy} ${node.id} ${reason}`;
         const since = this.#heldSince.get(key) ?? now;
