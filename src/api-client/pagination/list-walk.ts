@@ -170,8 +170,9 @@ async function probePageZero(walk: ListWalk, progress: WalkProgress, signal: Abo
   const isRepeating = progress.isRepeating();
   progress.record(0, page);
   const { length, fresh } = page.value;
-  // A service that ignores the page number, or an empty list, proves nothing.
-  if (isRepeating || length === 0) return;
-  if (fresh > length / 2) behavior.first = 0;
+  const isNew = length > 0 && fresh > length / 2;
+  // A service that ignores the page number, or an empty list, proves nothing. One that repeats the last page has a page 0.
+  if (!isNew && (isRepeating || length === 0)) return;
+  if (isNew) behavior.first = 0;
   behavior.firstKnown = true;
 }

@@ -150,13 +150,14 @@ export class WalkProgress {
   }
 
   /**
-   * Whether about a page of records is missing, or the list is empty: if the service counts pages from 0, the walk began
-   * on the second one.
+   * Whether about a page of records is missing or the list is empty, or its total is so wrong that it can't show this: if
+   * the service counts pages from 0, the walk began on the second one.
    */
   mayMissAPage(): boolean {
     const total = this.#largestTotal();
     const isEmpty = total === 0 && this.#seen === 0;
-    return isEmpty || this.#fillsAPage(total - this.#seen);
+    const isTotalWrong = this.#seen - total >= this.#pageSize / 2;
+    return isEmpty || isTotalWrong || this.#fillsAPage(total - this.#seen);
   }
 
   /** Returns the largest total of the walk, since that of a page without records may count something else. */

@@ -9,9 +9,13 @@ import { transition } from "./episode-states.ts";
 import { isDown, isUnlisted } from "./lost-nodes.ts";
 import type { StepResult } from "./verification.ts";
 
-/** Delay before another attempt at an action that was not executed; it doubles each time up to the maximum. */
+/**
+ * Delay before another attempt at an action that was not executed; it doubles each time up to the maximum. The maximum
+ * shares no factor with usual intervals: if records are updated every 15 min, an attempt every 30 min would always find
+ * them equally old.
+ */
 const SEND_BACKOFF_MS = MINUTE_MS;
-const SEND_BACKOFF_MS_MAX = 30 * MINUTE_MS;
+const SEND_BACKOFF_MS_MAX = 23 * MINUTE_MS;
 /** Delay after the first 429 without Retry-After; it doubles with each. */
 const RATE_LIMIT_BACKOFF_MS: DurationMs = SECOND_MS;
 /** Maximum number of attempts at one step that are answered with 429 before the episode is given up. */

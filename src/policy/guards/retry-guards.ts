@@ -98,7 +98,7 @@ export const backoffGuard = defineSimpleGuard({
   reason: "backoff",
   counts: "attempts at the step that were not executed",
   condition: "the delay after the last one has not passed",
-  ends: "automatically, after 1 s to 30 min, or after Retry-After",
+  ends: "automatically, after 1 s to 23 min, or after Retry-After",
   appliesToNotify: true,
   details: ({ episode }, { now, records }) => {
     if (episode === null || episode.retryAt === null || episode.retryAt <= now) return [];

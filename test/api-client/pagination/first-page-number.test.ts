@@ -43,6 +43,26 @@ describe("the number of the first page", () => {
     expect(behavior.first).toBe(0);
   });
 
+  test.each([59, 80, 120])(
+    "a list of %i records is read with every walk if pages count from 0 and those after the last one repeat it",
+    async (total) => {
+      const { walk, seen, behavior } = walkOf({ total, clamp: 50, first: 0, last: Math.ceil(total / 50) - 1 });
+      for (let walks = 0; walks < 40; walks++) {
+        await walk();
+        expect(seen.size).toBe(total);
+      }
+      expect(behavior.first).toBe(0);
+    },
+  );
+
+  test("page 0 is found although the total counts only the records of a page, or none", async () => {
+    for (const stated of [50, 0]) {
+      const { walk, seen, behavior } = walkOf({ total: 500, clamp: 50, first: 0, stated });
+      await walk();
+      expect([seen.size, behavior.first]).toEqual([500, 0]);
+    }
+  });
+
   test("page 0 is found after it was rejected for a while", async () => {
     let isRejected = true;
     const fails = (page: number) => (isRejected && page === 0 ? "client_error" : null);

@@ -23,6 +23,8 @@ export interface SimulatedList {
   readonly empty?: (page: number) => boolean;
   /** Number of records by which every page is shorter than requested. The next page continues where it ended. */
   readonly shorter?: number;
+  /** Number of the last page, which every page after it shows as well. */
+  readonly last?: number;
   /** Whether every page shows the first one. */
   readonly ignoresPage?: () => boolean;
   /** Records of the first page answered, where it is shorter than the others. */
@@ -61,7 +63,7 @@ export function walkOf(list: SimulatedList, limit = 1_000) {
           const size = Math.min(query.limit, list.clamp ?? Infinity);
           const records = list.records?.(asked.length) ?? Array.from({ length: list.total }, (_, index) => index);
           const shown = list.ignoresPage?.() === true ? (list.first ?? 1) : query.page;
-          const number = list.zeroIsOne ? Math.max(1, shown) : shown;
+          const number = Math.min(list.zeroIsOne ? Math.max(1, shown) : shown, list.last ?? Infinity);
           const begin = (number - (list.first ?? 1)) * (size - (list.shorter ?? 0));
           const end = Math.min(
             begin + (asked.length === 1 ? (list.shortFirst ?? size) : size) - (list.shorter ?? 0),

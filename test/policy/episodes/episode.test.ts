@@ -181,7 +181,7 @@ describe("a step with another result", () => {
     expect(downSince("online")).toBeNull();
   });
 
-  test("is repeated with a doubled delay, at most half an hour, if it was not sent", () => {
+  test("is repeated with a doubled delay, at most 23 minutes, if it was not sent", () => {
     let episode = openEpisode({ step: 1 });
     const waits: number[] = [];
     for (let failure = 0; failure < 40; failure++) {
@@ -189,8 +189,8 @@ describe("a step with another result", () => {
       waits.push((episode.retryAt! - NOON) / MINUTE_MS);
       expect(episode).toMatchObject({ state: "firing", step: 1, acted: 0, failures: failure + 1 });
     }
-    expect(waits.slice(0, 7)).toEqual([1, 2, 4, 8, 16, 30, 30]);
-    expect(waits.at(-1)).toBe(30);
+    expect(waits.slice(0, 7)).toEqual([1, 2, 4, 8, 16, 23, 23]);
+    expect(waits.at(-1)).toBe(23);
   });
 
   test("is verified like any other if it is in doubt", () => {

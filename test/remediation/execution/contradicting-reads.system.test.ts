@@ -100,6 +100,20 @@ test("a node is healed within about an hour although its detail always states an
   expect(episodeStates(network)).toEqual(["healed"]);
 });
 
+test("an online node is healed within hours although the service updates last_seen in details only every 15 min", async () => {
+  const service = { ...defaultServiceOptions, detailLastSeenEveryMs: 15 * MINUTE_MS };
+  const spec = rebootOffline({ when: 'node.status == "online" && node.disk_usage > 0.9', forMs: MINUTE_MS });
+  const network = await startQuietNetwork({
+    config: remediationConfig([spec]),
+    settings: listsAndDetailsSettings,
+    scenario: { nodes: 10, service },
+  });
+  await network.advance(10 * MINUTE_MS);
+  network.interventions.startFailure(network.nodes()[0]!, { failureMode: "full", remedy: "reboot" });
+  await network.advance(6 * HOUR_MS);
+  expect(episodeStates(network)).toEqual(["healed"]);
+});
+
 /** Wraps the service so that the list shows a node as offline. */
 const listingAsOffline = (node: string) =>
   changingRecords("nodes", (record) => (record.id === node ? { ...record, status: "offline" } : record));

@@ -18,6 +18,13 @@ const WORK_MS: DurationMs = 3 * HOUR_MS;
 /** The longest time until an action on a listed node is verified. */
 const VERIFIED_WITHIN_MS: DurationMs = 2 * HOUR_MS;
 
+/** Stands for a step whose attempts are not executed, one after the other. Between them, nothing holds the node. */
+const RETRIED = "attempts that were not executed" as const;
+/** The longest time for which no attempt at a step is executed. */
+const RETRIED_MS: DurationMs = 8 * HOUR_MS;
+
+type HoldCause = HoldReason | "nothing" | typeof RETRIED;
+
 /** Invariants of the quiet period at the end of a run, when every cause of a hold has ended. */
 export class LivenessInvariants {
   readonly #parts: SimulationParts;
@@ -79,7 +86,10 @@ export class LivenessInvariants {
       const all = explained.blockers.map(({ reason }) => reason);
       // An approval is requested only when nothing else holds the node.
       const reasons = all.length === 1 ? all : all.filter((reason) => reason !== "approval");
-      for (const reason of reasons.length === 0 ? (["nothing"] as const) : reasons) {
+      const causes: HoldCause[] = reasons.length === 0 ? ["nothing"] : [...reasons];
+      const isRetried = (explained.episode?.failures ?? 0) > 0 && all.every((reason) => reason === "backoff");
+      if (isRetried) causes.push(RETRIED);
+      for (const reason of causes) {
         const key = `${explained.policy} ${node.id} ${reason}`;
         const since = this.#heldSince.get(key) ?? now;
         held.set(key, since);
@@ -135,7 +145,7 @@ interface Hold {
   readonly daemonProcess: DaemonProcess;
   readonly node: SimulatedNode;
   readonly explained: PolicyExplanation;
-  readonly reason: HoldReason | "nothing";
+  readonly reason: HoldCause;
   readonly heldMs: DurationMs;
 }
 
@@ -158,12 +168,13 @@ function boundOf(
   parts: SimulationParts,
   daemonProcess: DaemonProcess,
   { policy }: PolicyExplanation,
-  reason: HoldReason | "nothing",
+  reason: HoldCause,
 ): DurationMs {
   const spec = parts.config.policies.find(({ name }) => name === policy)!;
   const input = { safety: parts.config.safety, spec, freshMs: longestFreshMs(daemonProcess) };
   const slackMs = TOLERANCE_MS + 2 * input.freshMs;
   if (reason === "nothing") return slackMs;
+  if (reason === RETRIED) return RETRIED_MS;
   const end = HOLD_ENDS[reason];
   switch (end.by) {
     case "time":

@@ -105,7 +105,7 @@ function rareVariantOf(seed: number, service: ServiceOptions): ServiceOptions {
     pagesAfterEnd: choices.pick(["empty", "not_found", "last"]),
     uptimeSince: choices.pick(["boot", "boot", "boot", "creation"]),
     quarantineMinutesMax: choices.pick([43_200, 43_200, 10]),
-    detailLastSeenEveryMs: choices.pick([0, 0, 0, 5 * MINUTE_MS]),
+    detailLastSeenEveryMs: choices.pick([0, 0, 0, 5 * MINUTE_MS, 15 * MINUTE_MS]),
     nodeList: { ...service.nodeList, ...TOTALS[seed % 16] },
   };
 }
