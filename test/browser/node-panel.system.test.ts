@@ -1,5 +1,6 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { ok } from "../../src/base/result.ts";
 import type { NodeExplanation } from "../../src/remediation/status/views.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
 import { waitUntil } from "../integration/wait-until.ts";
@@ -12,6 +13,7 @@ import {
   sampleRemediation,
 } from "../web/api/remediation-view-fixture.ts";
 import { stepsOf } from "../web/fleet-fixture.ts";
+import { adminOperators } from "../web/http/test-server.ts";
 import { accessibilityViolations } from "./accessibility.ts";
 import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
@@ -93,6 +95,8 @@ test("the panel keeps an explanation that can't be read again, and says that it 
   await page.route("**/api/v1/nodes/*", (route) => route.fulfill({ status: 404, json: { message: "no such node" } }));
   await problem.getByText("no such node").waitFor();
   expect(await address.count()).toBe(0);
+  expect(await page.locator("#panel-title").textContent()).toBe("node_1");
+  expect(await page.locator("#panel-commands button").count()).toBe(0);
   await page.unrouteAll({ behavior: "ignoreErrors" });
 });
 
@@ -172,4 +176,27 @@ test.each([
   await page.locator("#panel").waitFor({ state: "hidden" });
   expect(await page.locator("a:focus").getAttribute("href")).toContain("node_7");
   if (!isChanged) expect(await page.locator("#attention a:focus").count()).toBe(1);
+});
+
+test("closing the panel returns the focus to the link to the node, also if the node has changed since", async () => {
+  const fleet = new LargeFleet(3);
+  const { page } = await openPanel({ ...fleet.webDeps() }, "/#?view=table");
+  await page.locator("#node-table-rows").getByText("name of node_1").focus();
+  await page.keyboard.press("Enter");
+  await page.locator("#panel .panel-id").waitFor();
+  fleet.set({ 1: "offline" });
+  await page.locator("#node-table-rows").getByText("offline").waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator("#panel").waitFor({ state: "hidden" });
+  expect(await page.evaluate<string>("document.activeElement.textContent")).toBe("name of node_1");
+});
+
+test("a slash in a dialog does not close the panel that is covered by the dialog", async () => {
+  const { page } = await openPanel({ operators: () => adminOperators({ value: () => "x", refresh: () => ok(false) }) });
+  await page.setViewportSize({ width: 720, height: 500 });
+  await page.locator("#panel-commands").getByRole("button", { name: "Hold" }).click();
+  await page.getByRole("button", { name: "Cancel" }).focus();
+  await page.keyboard.press("/");
+  await page.getByRole("button", { name: "Cancel" }).click();
+  expect(await page.evaluate<string>("location.hash")).toContain("node/node_1");
 });

@@ -5,8 +5,8 @@ import type { FleetChange } from "./fleet/fleet.ts";
 /** Callbacks for the daemon's events. */
 interface StreamListener {
   /**
-   * Called after connecting, with the current revision of the fleet. `isResumed` is false for the first connection. Later
-   * ones begin with the events since the last one, or with `missed`.
+   * Called after connecting, with the current revision of the fleet. `isResumed` is false for the first connection. A later
+   * connection begins with the events since the previous one, or with `missed`.
    */
   hello(revision: number, isResumed: boolean): void;
   fleet(change: FleetChange): void;

@@ -143,6 +143,7 @@ function pressKey(event: KeyboardEvent): void {
 
 /** Moves the focus to the search, and closes the panel if it covers it. */
 function focusSearch(): void {
+  if (document.querySelector("dialog[open]") !== null) return;
   if (search.closest("[inert]") !== null) {
     panel.open(null);
     navigate({ node: null });

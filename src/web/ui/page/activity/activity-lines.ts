@@ -8,7 +8,7 @@ export type RowKind = "actions" | "decisions" | "orders";
 export interface ActivityLine {
   readonly key: string;
   readonly kind: RowKind;
-  /** Time of the decision or command. For an action, when it ended, was sent, was answered or was requested: the last. */
+  /** Time of the decision or command. For an action, the time of its latest change: its end, POST, answer or request. */
   readonly at: string;
   /** The time by which the API pages it. */
   readonly storedAt: string;
@@ -133,7 +133,7 @@ export function requestLabel(request: RequestView): string {
 
 /** Returns how an operator answered an action. */
 export function answerLabel({ answered_at: at, ended_at: endedAt, state }: ActionView): string {
-  // A rejection ends an action. If it is lifted later, the state becomes that of an expired one.
+  // A rejection ends the action. If it is lifted later, the state becomes `lapsed`, but the time of the end stays.
   const isRejected = endedAt === at && (state === "rejected" || state === "lapsed");
   return isRejected ? "rejected" : "approved";
 }

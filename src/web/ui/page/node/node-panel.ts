@@ -59,27 +59,32 @@ export class NodePanel {
       if (hadFocus) this.#returnFocus();
       return;
     }
-    this.#isExplained = false;
-    fill(this.#title, id, () => [id]);
-    fill(this.#commands, null, () => []);
     this.#problem.textContent = "";
-    updateChildren(this.#body, [createElement("p.muted", "loading…")]);
+    this.#showText(id, "loading…");
     this.#panel.scrollTop = 0;
     this.#title.focus({ preventScroll: !NARROW.matches });
     void this.#load();
   }
 
   /**
-   * Moves the focus back to where it was before the panel was opened. If that element is gone or hidden, moves the focus
-   * to one with the same `data-k`, which may have replaced it, or else to the grid.
+   * Moves the focus back to where it was before the panel was opened, or to an element with the same `data-k` if that was
+   * replaced. If none can have the focus, the grid gets it.
    */
   #returnFocus(): void {
-    const key = this.#opener.dataset.k;
-    const sameKey = key === undefined ? [] : document.querySelectorAll<HTMLElement>(`[data-k="${CSS.escape(key)}"]`);
-    for (const place of [this.#opener, ...sameKey, byId("cells")]) {
-      place.focus({ preventScroll: true });
-      if (place !== document.body && document.activeElement === place) return;
+    const key = this.#opener.getAttribute("data-k");
+    const replacements = key === null ? [] : document.querySelectorAll<HTMLElement>(`[data-k="${CSS.escape(key)}"]`);
+    for (const element of [this.#opener, ...replacements, byId("cells")]) {
+      element.focus({ preventScroll: true });
+      if (document.activeElement === element && element !== document.body) return;
     }
+  }
+
+  /** Shows a text instead of an explanation, or nothing if it is empty. */
+  #showText(id: string, text: string): void {
+    this.#isExplained = false;
+    fill(this.#title, id, () => [id]);
+    fill(this.#commands, null, () => []);
+    updateChildren(this.#body, text === "" ? [] : [createElement("p.muted", text)]);
   }
 
   /** Sets what the panel shows from the status of the daemon. The next {@link refresh} shows it. */
@@ -106,7 +111,7 @@ export class NodePanel {
         // Another node may have been opened in the meantime.
         if (changes !== this.#changes) return;
         if (answer.ok) this.#show(answer.value);
-        else this.#showProblem(answer.error);
+        else this.#showProblem(id, answer.error);
       }
     } finally {
       if (changes === this.#changes) this.#isLoading = false;
@@ -133,12 +138,11 @@ export class NodePanel {
   }
 
   /** Shows why the explanation could not be read. An earlier one stays, unless the daemon no longer knows the node. */
-  #showProblem({ status, message }: RequestError): void {
-    this.#isExplained &&= status !== 404;
+  #showProblem(id: string, { status, message }: RequestError): void {
+    if (status === 404 || !this.#isExplained) this.#showText(id, "");
     const text = `${this.#isExplained ? "Not up to date: " : ""}${message}`;
     // A screen reader announces each change of the text.
     if (this.#problem.textContent !== text) this.#problem.textContent = text;
-    if (!this.#isExplained) updateChildren(this.#body, []);
   }
 
   /** Keeps keyboard focus out of the page while the panel covers it on a narrow screen. */
