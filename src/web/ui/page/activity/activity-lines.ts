@@ -8,7 +8,7 @@ export type RowKind = "actions" | "decisions" | "orders";
 export interface ActivityLine {
   readonly key: string;
   readonly kind: RowKind;
-  /** Time of the decision or command. For an action, when it ended, was sent, was answered or was requested: the last. */
+  /** Time of the decision or command, or of the last event of an action: its end, its POST, its answer or its request. */
   readonly at: string;
   /** The time by which the API pages it. */
   readonly storedAt: string;
