@@ -58,7 +58,7 @@ export class LiveData {
     this.#reconnect = connectStream({
       hello: (revision, isResumed) => {
         this.#follow(revision);
-        // Rows since the page was loaded may have been missed, in a hidden tab even many.
+        // Rows may have been written since the page was loaded, for example in a hidden tab.
         if (!isResumed) void this.#refreshActivity();
       },
       fleet: (change) => {
