@@ -200,3 +200,16 @@ test("a slash in a dialog does not close the panel that is covered by the dialog
   await page.getByRole("button", { name: "Cancel" }).click();
   expect(await page.evaluate<string>("location.hash")).toContain("node/node_1");
 });
+
+test("the focus stays in the panel when the focused button disappears", async () => {
+  let history: typeof emptyHistory = { ...emptyHistory, actions: [awaitingAction] };
+  const remediation = { ...agingRemediation(), historyOf: async () => history };
+  const operators = () => adminOperators({ value: () => "x", refresh: () => ok(false) });
+  const { page } = await openPanel({ remediation: () => remediation, operators });
+  const reject = page.locator("#panel .approval").getByRole("button", { name: "Reject" });
+  await reject.focus();
+  history = emptyHistory;
+  await reject.waitFor({ state: "detached" });
+  await page.keyboard.press("Escape");
+  await page.locator("#panel").waitFor({ state: "hidden" });
+});

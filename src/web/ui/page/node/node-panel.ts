@@ -110,8 +110,11 @@ export class NodePanel {
         const answer = await getJson<NodeDocument>(`nodes/${encodeURIComponent(id)}`);
         // Another node may have been opened in the meantime.
         if (changes !== this.#changes) return;
+        const hadFocus = this.#panel.contains(document.activeElement);
         if (answer.ok) this.#show(answer.value);
         else this.#showProblem(id, answer.error);
+        // The focused element may be gone.
+        if (hadFocus && !this.#panel.contains(document.activeElement)) this.#title.focus({ preventScroll: true });
       }
     } finally {
       if (changes === this.#changes) this.#isLoading = false;
