@@ -17,7 +17,7 @@ const HEAP_FLAGS = [
   // How much the heap may grow before a full collection. V8 would choose about 10% for the daemon of a large fleet. It
   // counts the buffers of list pages, which are outside the heap, so it would collect every few seconds, and each
   // collection blocks the event loop for up to 30 ms.
-  "--heap-growing-percent=30",
+  "--heap-growing-percent=60",
   // Without this, V8 allocates the results of evaluations in the old generation, because those that it samples happen to
   // survive. Each round of policies then adds 30 MB to the heap, which only a full collection frees.
   "--no-allocation-site-pretenuring",
