@@ -3,7 +3,7 @@ import { createApiClient } from "../api-client/client.ts";
 import { decodePage } from "../api-client/decoding/records.ts";
 import { type Call, listNodesCall, listSessionsCall, type PageQuery } from "../api-client/endpoints.ts";
 import { userAgentOf } from "../api-client/integration-client.ts";
-import { PAGE_LIMIT_FALLBACKS } from "../api-client/pagination/list-walk.ts";
+import { smallerPageLimits } from "../api-client/pagination/list-walk.ts";
 import { createRateLimiter } from "../api-client/rate-limiter.ts";
 import { ServiceClock } from "../api-client/service-clock.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
@@ -94,12 +94,6 @@ export function createServiceAccess(
   };
 }
 
-/** Returns the page sizes that the daemon requests, in this order, until the service accepts one. */
-export const pageLimitsToTry = (pageLimit: number): number[] => [
-  pageLimit,
-  ...PAGE_LIMIT_FALLBACKS.filter((size) => size < pageLimit),
-];
-
 /**
  * Asks the service for the network's size, by reading the first page of each list. This takes two calls, and more if one
  * is retried or its page size is rejected. Throws {@link CommandFailure} if a page can't be read.
@@ -114,12 +108,13 @@ export async function queryNetworkSize(
   async function sizeOf(listCall: (query: PageQuery) => Call) {
     const timeout = AbortSignal.timeout(SERVICE_TIMEOUT_MS);
     const signal = AbortSignal.any([stop, timeout]);
-    const [largest, ...smaller] = pageLimitsToTry(pageLimit);
-    let limit = largest!;
-    let answer = await client.get(listCall({ page: 1, limit }), "walk", signal);
-    while (!answer.ok && answer.error.kind === "client_error" && smaller.length > 0) {
-      limit = smaller.shift()!;
-      answer = await client.get(listCall({ page: 1, limit }), "walk", signal);
+    const readFirstPage = () => client.get(listCall({ page: 1, limit }), "walk", signal);
+    let limit = pageLimit;
+    let answer = await readFirstPage();
+    for (const smaller of smallerPageLimits(pageLimit)) {
+      if (answer.ok || answer.error.kind !== "client_error") break;
+      limit = smaller;
+      answer = await readFirstPage();
     }
     const page = answer.ok ? decodePage(answer.value.json) : answer;
     if (!page.ok) {

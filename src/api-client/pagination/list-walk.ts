@@ -5,6 +5,11 @@ import { WalkProgress } from "./walk-progress.ts";
 
 /** Limits to request, in this order, if the service rejects a larger one. The spec states no largest limit. */
 export const PAGE_LIMIT_FALLBACKS = [100, 50, 20] as const;
+
+/** Returns the limits to request, in this order, if the service rejects `limit`. */
+export const smallerPageLimits = (limit: number): readonly number[] =>
+  PAGE_LIMIT_FALLBACKS.filter((size) => size < limit);
+
 /** Larger page sizes are tried again after this many walks, since their failure may have been temporary. */
 const WALKS_PER_PAGE_SIZE = 100;
 /**
@@ -86,7 +91,7 @@ async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<Resul
 
 /** Returns the page size to read before larger ones are tried in this walk, or null to read only the usual one. */
 function smallerLimit({ failedWalks, limit, requestedLimit, walks, nextSizeTrial }: ListBehavior): number | null {
-  const sizes = PAGE_LIMIT_FALLBACKS.filter((size) => size < limit);
+  const sizes = smallerPageLimits(limit);
   if (sizes.length > 0 && failedWalks > 0 && failedWalks % FAILED_WALKS_PER_TRIAL === 0)
     return sizes[(failedWalks / FAILED_WALKS_PER_TRIAL - 1) % sizes.length]!;
   return limit < requestedLimit && walks >= nextSizeTrial ? limit : null;
@@ -135,7 +140,7 @@ const readPageOnce = ({ read, behavior: { limit } }: ListWalk, page: number, sig
 async function readPage(walk: ListWalk, page: number, signal: AbortSignal): Promise<Result<ReadPage, ApiError>> {
   const { behavior } = walk;
   let read = await walk.read({ page, limit: behavior.limit }, signal);
-  for (const limit of PAGE_LIMIT_FALLBACKS.filter((size) => size < behavior.limit)) {
+  for (const limit of smallerPageLimits(behavior.limit)) {
     if (read.ok || read.error.kind !== "client_error") return read;
     read = await walk.read({ page, limit }, signal);
     if (read.ok) setPageLimit(behavior, limit);

@@ -3,12 +3,11 @@ import { decodeNodeDetail, decodePage, type RawPage } from "../../api-client/dec
 import { type Call, ENDPOINTS, listNodesCall, listSessionsCall, readNodeCall } from "../../api-client/endpoints.ts";
 import type { ApiError } from "../../api-client/errors.ts";
 import { readJson } from "../../api-client/json-body.ts";
-import { PAGE_LIMIT_FALLBACKS } from "../../api-client/pagination/list-walk.ts";
+import { PAGE_LIMIT_FALLBACKS, smallerPageLimits } from "../../api-client/pagination/list-walk.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { NodeDetail } from "../../model/node.ts";
 import type { TransportResponse } from "../../model/ports.ts";
 import type { Category } from "../../rate-limit/limits.ts";
-import { pageLimitsToTry } from "../network-size.ts";
 
 /** One call of a probe. */
 export interface ProbedCall {
@@ -79,7 +78,7 @@ export async function observeService(
 
   // If the service rejects the page size, smaller ones are tried, as the daemon does.
   let nodes: ProbedPage | null = null;
-  for (const limit of pageLimitsToTry(pageLimit)) {
+  for (const limit of [pageLimit, ...smallerPageLimits(pageLimit)]) {
     const page = await readPage(listNodesCall({ page: 1, limit }));
     nodes = page && { limit, page };
     if (!isLastRejected(calls)) break;

@@ -10,11 +10,13 @@ import { EventBroadcaster } from "./event-stream.ts";
 import { createFleetGrid } from "./fleet-view.ts";
 import type { Query } from "./query.ts";
 
+/** When a client whose event stream was rejected may try again. */
+const RETRY_AFTER_S = 30;
 const TOO_MANY_STREAMS: Refusal = {
   reason: "busy",
   status: 503,
-  retryAfterMs: 30 * SECOND_MS,
-  message: "too many event streams are open, or the server is stopping; try again in 30 s",
+  retryAfterMs: RETRY_AFTER_S * SECOND_MS,
+  message: `too many event streams are open, or the server is stopping; try again in ${RETRY_AFTER_S} s`,
 };
 
 /** Returns the routes of the fleet grid, the event stream and the history. */

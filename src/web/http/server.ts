@@ -141,7 +141,7 @@ function queued({ method, path, handle }: Route, { requestQueue, countRefusal }:
       return reply;
     }
     await turn;
-    // Nobody reads the response, and computing it would delay others.
+    // The client has disconnected. Processing its request would only delay other clients.
     if (request.raw.socket.destroyed) return reply.hijack();
     return handle(request, reply);
   };

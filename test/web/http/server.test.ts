@@ -31,6 +31,19 @@ async function open(web: WebServer, path: string): Promise<IncomingMessage> {
   return response;
 }
 
+/** Starts a server whose scrapes run until `scrape.keep` is called. `asked` resolves when one has begun. */
+async function startServerWithOpenScrape(clock?: typeof instantClock) {
+  const scrape = deferred<Awaited<ReturnType<WebDeps["scrape"]>>>();
+  const asked = deferred<void>();
+  const deps: Partial<WebDeps> = {
+    scrape: () => {
+      asked.keep();
+      return scrape.promise;
+    },
+  };
+  return { web: await startTestServer(deps, clock), asked, scrape };
+}
+
 describe("an unknown route or method", () => {
   test.each([
     ["POST", "/metrics", "GET, HEAD"],
@@ -67,14 +80,7 @@ describe("an unknown route or method", () => {
 
 describe("closing", () => {
   test("lets a running scrape finish", async () => {
-    const scrape = deferred<Awaited<ReturnType<WebDeps["scrape"]>>>();
-    const asked = deferred<void>();
-    const web = await startTestServer({
-      scrape: () => {
-        asked.keep();
-        return scrape.promise;
-      },
-    });
+    const { web, asked, scrape } = await startServerWithOpenScrape();
     const response = open(web, "/metrics");
     await asked.promise;
     const closed = web.close(SHUTDOWN_BUDGET.webMs);
@@ -84,14 +90,7 @@ describe("closing", () => {
   });
 
   test("still answers a request that follows a running one on its connection", async () => {
-    const scrape = deferred<Awaited<ReturnType<WebDeps["scrape"]>>>();
-    const asked = deferred<void>();
-    const web = await startTestServer({
-      scrape: () => {
-        asked.keep();
-        return scrape.promise;
-      },
-    });
+    const { web, asked, scrape } = await startServerWithOpenScrape();
     const { socket, received } = openConnection(web.url, getRequest("/metrics"));
     await asked.promise;
     const closed = web.close(SHUTDOWN_BUDGET.webMs);
@@ -116,28 +115,14 @@ describe("closing", () => {
   });
 
   test("disconnects running requests after the timeout", async () => {
-    const asked = deferred<void>();
-    const web = await startTestServer(
-      {
-        scrape: () => {
-          asked.keep();
-          return new Promise(() => {});
-        },
-      },
-      instantClock,
-    );
+    const { web, asked } = await startServerWithOpenScrape(instantClock);
     const response = open(web, "/metrics");
     await asked.promise;
     await Promise.all([expect(response).rejects.toThrow("socket hang up"), web.close(SHUTDOWN_BUDGET.webMs)]);
   });
 
   test("disconnects a running request whose client reused the port of a connection that it had reset", async () => {
-    const asked = deferred<void>();
-    const scrape = () => {
-      asked.keep();
-      return new Promise<never>(() => {});
-    };
-    const web = await startTestServer({ scrape }, instantClock);
+    const { web, asked } = await startServerWithOpenScrape(instantClock);
     const { hostname: host, port } = new URL(web.url);
     const reset = connect({ host, port: Number(port) });
     reset.write(getRequest("/-/healthy"));
