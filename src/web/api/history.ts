@@ -70,7 +70,7 @@ function takeSample(statusSnapshot: StatusSnapshot) {
   };
 }
 
-/** Returns whether the data that a collector's last walk produced at a time is known and fresh. */
+/** Returns whether the data of a collector's last walk is fresh. `walkedAt` is when the walk ended, or null if none has. */
 function isFresh({ monotonic, plan }: StatusSnapshot, collector: Collector, walkedAt: number | null = null): boolean {
   return walkedAt !== null && monotonic - walkedAt <= (plan[collector]?.freshMs ?? Number.POSITIVE_INFINITY);
 }
