@@ -24,7 +24,10 @@ export function createHistory() {
   const samples: { readonly at: EpochMs; readonly values: Sample }[] = [];
   return {
     add(statusSnapshot: StatusSnapshot): void {
-      samples.push({ at: statusSnapshot.now, values: takeSample(statusSnapshot) });
+      const { now: at } = statusSnapshot;
+      // The wall clock may have been set back. A chart needs ascending times.
+      while ((samples.at(-1)?.at ?? at) > at) samples.pop();
+      samples.push({ at, values: takeSample(statusSnapshot) });
       if (samples.length > SAMPLES_MAX) samples.shift();
     },
     /** `GET /api/v1/history`: samples of the last hour, for the charts of the status page. */
