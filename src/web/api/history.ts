@@ -24,7 +24,10 @@ export function createHistory() {
   const samples: { readonly at: EpochMs; readonly values: Sample }[] = [];
   return {
     add(statusSnapshot: StatusSnapshot): void {
-      samples.push({ at: statusSnapshot.now, values: takeSample(statusSnapshot) });
+      const { now: at } = statusSnapshot;
+      // The wall clock may have been set back. A chart needs ascending times.
+      while ((samples.at(-1)?.at ?? at) > at) samples.pop();
+      samples.push({ at, values: takeSample(statusSnapshot) });
       if (samples.length > SAMPLES_MAX) samples.shift();
     },
     /** `GET /api/v1/history`: samples of the last hour, for the charts of the status page. */
@@ -70,7 +73,7 @@ function takeSample(statusSnapshot: StatusSnapshot) {
   };
 }
 
-/** Returns whether the data that a collector's last walk produced at a time is known and fresh. */
+/** Returns whether the data of a collector's last walk is fresh. `walkedAt` is when the walk ended, or null if none has. */
 function isFresh({ monotonic, plan }: StatusSnapshot, collector: Collector, walkedAt: number | null = null): boolean {
   return walkedAt !== null && monotonic - walkedAt <= (plan[collector]?.freshMs ?? Number.POSITIVE_INFINITY);
 }

@@ -14,6 +14,6 @@ export const seconds = (ms: DurationMs | null | undefined): number | null => (is
 /** Returns a time as ISO 8601 in UTC, or null if unknown. */
 export const iso = (at: EpochMs | null | undefined): string | null => (isKnown(at) ? isoAt(at) : null);
 
-/** Returns the properties of an object that have the same name and notation in JSON. */
+/** Returns the named properties of an object: those that are shown unchanged, and under the same name, in JSON. */
 export const pick = <T, Name extends keyof T>(value: T, ...names: readonly Name[]): Pick<T, Name> =>
   Object.fromEntries(names.map((name) => [name, value[name]])) as Pick<T, Name>;

@@ -103,7 +103,6 @@ function nodeSessions({ snapshot }: StatusSnapshot, id: string): Record<string, 
   return byName(SESSION_STATUSES, (_, index) => nodes.counts[index]![slot]!);
 }
 
-const numberOrNull = (value: number | undefined): number | null => (isKnown(value) ? value : null);
+const numberOrNull = (value: number): number | null => (isKnown(value) ? value : null);
 const textOrNull = (value: string | undefined): string | null => value || null;
-const ageSeconds = ({ monotonic }: StatusSnapshot, at: MonotonicMs | undefined): number | null =>
-  isKnown(at) ? seconds(monotonic - at) : null;
+const ageSeconds = ({ monotonic }: StatusSnapshot, at: MonotonicMs): number | null => seconds(monotonic - at);

@@ -28,7 +28,7 @@ const oneOf =
 export const checkText: Check = (value) =>
   value !== "" && value.length <= TEXT_CHARS_MAX ? null : `must be 1 to ${TEXT_CHARS_MAX} characters`;
 
-// Only UTC is accepted, because the `+` of an offset arrives as a blank unless it is escaped.
+// Only UTC is accepted, because the `+` of an offset is decoded as a space unless it is escaped.
 const checkTime: Check = (value) =>
   /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?Z$/.test(value) && !Number.isNaN(parseIsoTime(value))
     ? null

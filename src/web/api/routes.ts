@@ -143,9 +143,13 @@ function jsonRoutes(context: WebContext): readonly Route[] {
   ];
 }
 
-/** Waits for rows of the journal. If they can't be read, rejects with an error that is answered 503. */
+/**
+ * Waits for rows of the journal. If they can't be read, rejects with an error that is answered 503. An error that only a
+ * defect can cause is passed on.
+ */
 const readJournal = <Rows>(rows: Promise<Rows>): Promise<Rows> =>
   rows.catch((error: unknown) => {
+    if ([TypeError, RangeError, ReferenceError].some((kind) => error instanceof kind)) throw error;
     throw Object.assign(new Error(`the journal can't be read: ${errorMessage(error)}`), { statusCode: 503 });
   });
 
@@ -154,7 +158,9 @@ async function sendMetrics(context: WebContext, request: FastifyRequest, reply: 
   // Fastify would copy the chunks into one buffer.
   reply.hijack();
   limitStall(reply.raw);
-  sendScrape(reply.raw, scrape);
+  await sendScrape(reply.raw, scrape).catch((error: unknown) =>
+    context.log.error({ method: request.method, path: request.routeOptions.url, err: error }, "web request failed"),
+  );
 }
 
 /** `remediation` exists only once the configuration is active, so only the journal can be unavailable. */

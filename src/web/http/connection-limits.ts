@@ -89,7 +89,7 @@ function followTlsSettings(
   function refuseCertificate(socket: TLSSocket, reason: string): void {
     countRefusal("client_certificate");
     const level = takeLogToken(clock.monotonic()) === 0 ? "warn" : "debug";
-    log[level]({ from: socket.remoteAddress, reason }, "client certificate rejected");
+    log[level]({ from: addressOf(socket), reason }, "client certificate rejected");
     socket.destroy();
   }
 
@@ -115,7 +115,7 @@ function followTlsSettings(
       return;
     }
     countRefusal("handshake");
-    log.debug({ from: socket.remoteAddress, reason: error.message }, "TLS handshake failed");
+    log.debug({ from: addressOf(socket), reason: error.message }, "TLS handshake failed");
     if (error.code === "ERR_SSL_HTTP_REQUEST") open.get(connectionKey(socket))?.socket.end(PLAIN_HTTP_RESPONSE);
     socket.destroy();
   });
@@ -126,6 +126,10 @@ function applyTls(server: HttpsServer, { options }: TlsSettings): void {
   // Node reads these two options for each connection, but setSecureContext does not change them.
   Object.assign(server, { requestCert: options.requestCert, rejectUnauthorized: options.rejectUnauthorized });
 }
+
+/** Returns the address of a client. After some failed handshakes, only the TCP socket below the TLS socket has it. */
+const addressOf = (socket: TLSSocket & { readonly _parent?: Socket }): string | undefined =>
+  socket.remoteAddress ?? socket._parent?.remoteAddress;
 
 /** Returns the key of a connection, which is the same for its TCP socket and its TLS socket. */
 const connectionKey = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;

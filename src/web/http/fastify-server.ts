@@ -71,7 +71,7 @@ export function createHttpServer(
     frameworkErrors: ({ statusCode = 400, message }, request, reply) =>
       refuseMalformed(request, reply, statusCode, statusCode === 414 ? PATH_TOO_LONG : message),
     clientErrorHandler: (error, socket) => {
-      countRefusal("malformed");
+      if (isMalformed(error)) countRefusal("malformed");
       answerMalformed(error, socket);
     },
   });
@@ -134,9 +134,12 @@ const MALFORMED_RESPONSES: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: rawResponse(408, "the request was not received in time"),
 };
 
-/** Answers a malformed request and closes the connection. */
+/** Returns whether a request is the cause of an error. Other errors are those of a connection, which a client may reset. */
+const isMalformed = ({ code = "" }: NodeJS.ErrnoException): boolean => /^(?:HPE|ERR_HTTP)_/.test(code);
+
+/** Answers a malformed request, if there is one, and closes the connection. */
 function answerMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!/^(?:HPE|ERR_HTTP)_/.test(error.code ?? "") || !socket.writable) {
+  if (!isMalformed(error) || !socket.writable) {
     socket.destroy();
     return;
   }

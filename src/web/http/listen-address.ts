@@ -1,8 +1,8 @@
 import { errorMessage } from "../../base/result.ts";
 
 /**
- * Returns why an address can't be listened on, what to do about it, and `choice`, which says how to choose another
- * address.
+ * Returns why an address can't be listened on, and what to do about it. The text ends with `choice`, which says how to
+ * choose another address.
  */
 export function listenProblem(host: string, port: number, error: unknown, choice: string): string {
   const { code = "" } = error as NodeJS.ErrnoException;

@@ -19,24 +19,28 @@ const PAUSE_MS_MAX: DurationMs = SECOND_MS / 4;
 export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">) {
   let waiting = 0;
   let last: Promise<void> = Promise.resolve();
-  let occupied: Promise<unknown> = Promise.resolve();
+  /** Resolves to whether the work of the current request has ended. */
+  let occupied: Promise<boolean>;
 
   async function pause(): Promise<void> {
     const began = clock.monotonic();
+    occupied = Promise.resolve(true);
     // The request runs in this turn of the event loop, or occupies the queue in it.
     await setImmediate();
-    await occupied;
+    const hasEnded = await occupied;
     // Its response is written as JSON in the turn in which its work ends.
     await setImmediate();
     const tookMs = clock.monotonic() - began;
-    if (tookMs >= PAUSE_MS_MIN) await clock.sleep(Math.min(tookMs, PAUSE_MS_MAX));
+    // A request that has not ended waits for a database, which takes no time from other work.
+    if (hasEnded && tookMs >= PAUSE_MS_MIN) await clock.sleep(Math.min(tookMs, PAUSE_MS_MAX));
   }
 
-  /** Resolves when work has ended, but after `msMax` at the latest. */
-  async function waitUpTo(msMax: DurationMs, work: Promise<unknown>): Promise<void> {
+  /** Resolves to true when work has ended, or to false after `msMax`. */
+  async function waitUpTo(msMax: DurationMs, work: Promise<unknown>): Promise<boolean> {
     const ended = new AbortController();
     const settled = work.catch(() => undefined).then(() => ended.abort());
     await (msMax === Number.POSITIVE_INFINITY ? settled : Promise.race([settled, clock.sleep(msMax, ended.signal)]));
+    return ended.signal.aborted;
   }
 
   return {
@@ -51,8 +55,8 @@ export function createRequestQueue(clock: Pick<Clock, "monotonic" | "sleep">) {
       return turn;
     },
     /**
-     * Keeps the next request waiting until `work` of the current one has ended, but for at most `msMax`. Call it before
-     * the current one waits for anything. Returns `work`.
+     * Keeps the next request waiting until `work` of the current one has ended, but for at most `msMax`, after which
+     * there is no pause. Call it before the current one waits for anything. Returns `work`.
      */
     occupy<Result>(work: Promise<Result>, msMax: DurationMs = Number.POSITIVE_INFINITY): Promise<Result> {
       occupied = waitUpTo(msMax, work);

@@ -50,9 +50,12 @@ export const NO_SUCH_PAGE = "there is no such route; docs/http.md lists all rout
 export const sendText = (reply: FastifyReply, status: number, line: string): FastifyReply =>
   reply.code(status).type("text/plain; charset=utf-8").send(`${line}\n`);
 
+/** The target of a request below /api, which may be a whole URL (RFC 9112, section 3.2.2). */
+const API_TARGET = /^(?:https?:\/\/[^/]+)?\/api\//i;
+
 /** Answers with an error, as JSON below /api and as a line of text elsewhere. */
 export function sendError(request: FastifyRequest, reply: FastifyReply, status: number, message: string): FastifyReply {
-  if (!request.url.startsWith("/api/")) return sendText(reply, status, message);
+  if (!API_TARGET.test(request.url)) return sendText(reply, status, message);
   return reply.code(status).send({ error: ERROR_CODES[status] ?? "error", message });
 }
 

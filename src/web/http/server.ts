@@ -68,6 +68,7 @@ export async function startWebServer(options: WebServerOptions): Promise<Result<
     await app.close();
     return fail(listenProblem(host, port, error, "choose a free address of this host"));
   }
+  context.webSettings.exportMetrics();
   const { address, port: boundPort } = app.server.address() as AddressInfo;
   return ok({
     url: webUrl(tls !== null, address, boundPort),

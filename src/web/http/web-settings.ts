@@ -105,13 +105,14 @@ export function watchWebSettings(
     setMetrics(next.ok);
   }
 
-  setMetrics(true);
   return {
     /** Returns the settings. At most once a second, checks whether the files changed, and reads them again if so. */
     current(): WebSettings {
       checkFiles();
       return settings;
     },
+    /** Shows the first settings in the metrics. Call it once they are in use. */
+    exportMetrics: () => setMetrics(true),
     replace(next: LoadedWebSettings): void {
       ({ settings, webFile, fileStamps } = next);
       checkedAt = clock.monotonic();

@@ -173,8 +173,11 @@ function* renderChunks(
   yield rest;
 }
 
-/** Sends a scrape without copying its chunks, and releases it when the response ends. */
-export function sendScrape(response: ServerResponse, scrape: Scrape): void {
+/**
+ * Sends a scrape without copying its chunks, and releases it when the response ends. If a chunk can't be rendered,
+ * disconnects the client, and rejects.
+ */
+export async function sendScrape(response: ServerResponse, scrape: Scrape): Promise<void> {
   const { contentLength, chunks, revoked, release } = scrape;
   if (response.destroyed) {
     release();
@@ -192,10 +195,7 @@ export function sendScrape(response: ServerResponse, scrape: Scrape): void {
     vary: "Accept, Accept-Encoding",
     ...(scrape.encoding === undefined ? {} : { "content-encoding": scrape.encoding }),
   });
-  if (contentLength === null) {
-    sendOneByOne(response, chunks).catch((error: Error) => response.destroy(error));
-    return;
-  }
+  if (contentLength === null) return sendOneByOne(response, chunks);
   // Writing references to buffers needs no memory, so they are all written together.
   response.cork();
   for (const chunk of chunks) response.write(chunk);
@@ -205,13 +205,21 @@ export function sendScrape(response: ServerResponse, scrape: Scrape): void {
 /** Sends each chunk after the one before has been sent, and no body in response to HEAD. */
 async function sendOneByOne(response: ServerResponse, chunks: Iterable<Uint8Array>): Promise<void> {
   let unyielded = 0;
-  for (const chunk of response.req.method === "HEAD" ? [] : chunks) {
-    await new Promise<void>((resolve, reject) => response.write(chunk, (error) => (error ? reject(error) : resolve())));
-    unyielded += chunk.length;
-    if (unyielded < TURN_BYTES) continue;
-    unyielded = 0;
-    // The callback of a write that succeeds immediately runs in the same turn.
-    await nextTurn();
+  try {
+    for (const chunk of response.req.method === "HEAD" ? [] : chunks) {
+      const isSent = await new Promise((resolve) => response.write(chunk, (error) => resolve(!error)));
+      // The client has disconnected, or was disconnected.
+      if (!isSent) return;
+      unyielded += chunk.length;
+      if (unyielded < TURN_BYTES) continue;
+      unyielded = 0;
+      // The callback of a write that succeeds immediately runs in the same turn.
+      await nextTurn();
+    }
+    response.end();
+  } catch (error) {
+    // Without the end of the body, the client does not take it for a complete one.
+    response.destroy();
+    throw error;
   }
-  response.end();
 }

@@ -46,6 +46,15 @@ test("stale values are null", async () => {
   await stopVirtualDaemon(daemon);
 });
 
+test("has no samples of the future after the wall clock was set back", async () => {
+  const { daemon, statusSnapshot } = await startWithSnapshot();
+  const history = createHistory();
+  for (const seconds of [0, 10, 20, 30, 12, 22]) history.add({ ...statusSnapshot(), now: seconds * 1_000 });
+  const { at, series } = history.view();
+  expect([at, series.month_calls!.length]).toEqual([[0, 10, 12, 22], 4]);
+  await stopVirtualDaemon(daemon);
+});
+
 test("keeps an hour of samples, one every ten seconds", async () => {
   const { daemon, statusSnapshot } = await startWithSnapshot();
   const clock = createVirtualClock(START_MS);

@@ -4,69 +4,9 @@ import { fail, ok } from "../../../src/base/result.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
 import { pageRoutes } from "../../../src/web/ui/page-routes.ts";
 import { buildFleet } from "../fleet-fixture.ts";
-import {
-  deferred,
-  fetchFrom,
-  loggedFields,
-  loggedMessages,
-  metricsBody,
-  startTestServer,
-} from "../http/test-server.ts";
+import { openConnection } from "../http/connections.ts";
+import { fetchFrom, loggedFields, loggedMessages, startTestServer } from "../http/test-server.ts";
 import { idleRemediation, idleStatus } from "./remediation-view-fixture.ts";
-
-describe("/metrics", () => {
-  test("sends the exposition with its content type, and releases it once", async () => {
-    const asked: unknown[] = [];
-    let done = 0;
-    const web = await startTestServer({
-      scrape: (request) => {
-        asked.push(request);
-        return Promise.resolve({
-          contentType: "application/openmetrics-text; version=1.0.0; charset=utf-8",
-          contentLength: metricsBody.length,
-          chunks: [metricsBody.subarray(0, 5), metricsBody.subarray(5)],
-          revoked: new AbortController().signal,
-          release: () => void done++,
-        });
-      },
-    });
-    const response = await fetchFrom(web, "/metrics", {
-      headers: { accept: "application/openmetrics-text", "accept-encoding": "identity" },
-    });
-    expect(response.status).toBe(200);
-    expect(response.text).toBe(metricsBody.toString());
-    expect(response.headers.get("content-type")).toContain("application/openmetrics-text");
-    expect(response.headers.get("x-content-type-options")).toBe("nosniff");
-    expect(asked).toMatchObject([{ accept: "application/openmetrics-text", "accept-encoding": "identity" }]);
-    expect(done).toBe(1);
-  });
-
-  test("answers HEAD without a body", async () => {
-    const response = await fetchFrom(await startTestServer(), "/metrics", { method: "HEAD" });
-    expect(response.status).toBe(200);
-    expect(response.headers.get("content-length")).toBe(String(metricsBody.length));
-    expect(response.text).toBe("");
-  });
-
-  test("does not wait for a reload", async () => {
-    const reload = deferred<Awaited<ReturnType<WebDeps["reload"]>>>();
-    const web = await startTestServer({ reload: () => reload.promise });
-    const waiting = fetchFrom(web, "/-/reload", { method: "POST" });
-    expect((await fetchFrom(web, "/metrics")).status).toBe(200);
-    expect((await fetchFrom(web, "/api/v1/nodes?page=x")).status).toBe(400);
-    expect((await fetchFrom(web, "/metrics")).status).toBe(200);
-    reload.keep(ok(undefined));
-    expect((await waiting).status).toBe(200);
-  });
-
-  test("answers 500 without details if it fails, and logs the error", async () => {
-    const web = await startTestServer({ scrape: () => Promise.reject(new Error("inner detail")) });
-    const response = await fetchFrom(web, "/metrics");
-    expect(response).toMatchObject({ status: 500, text: "internal error; see the daemon's log\n" });
-    expect(loggedMessages).toEqual(["web request failed"]);
-    expect(loggedFields).toMatchObject([{ err: new Error("inner detail") }]);
-  });
-});
 
 test.each(["decisions", "actions", "orders", "nodes/node_1"])(
   "/api/v1/%s answers 503 with the reason while the journal can't be read",
@@ -84,6 +24,19 @@ test.each(["decisions", "actions", "orders", "nodes/node_1"])(
     expect(loggedFields).toMatchObject([{ problem: message }]);
   },
 );
+
+test("/api/v1/decisions answers 500 without details if a defect is the cause, and logs the error", async () => {
+  const error = new TypeError("inner detail");
+  const web = await startTestServer({
+    remediation: () => ({ ...idleRemediation, decisions: () => Promise.reject(error) }),
+  });
+  const response = await fetchFrom(web, "/api/v1/decisions");
+  expect({ status: response.status, body: JSON.parse(response.text) }).toEqual({
+    status: 500,
+    body: { error: "internal", message: "internal error; see the daemon's log" },
+  });
+  expect(loggedFields).toMatchObject([{ path: "/api/v1/decisions", err: error }]);
+});
 
 test("/-/ready answers 503 while the journal can't be written, with the reason, and /-/healthy 200", async () => {
   let journal: string | null = "the journal can't be written: database or disk is full";
@@ -213,6 +166,16 @@ describe("the API", () => {
       error: "not_found",
       message: "there is no such route; docs/http.md lists all routes",
     });
+  });
+
+  test("answers errors in JSON also if the request states the whole URL", async () => {
+    const web = await startTestServer();
+    for (const path of ["/api/v1/nodes?page=0", "/api/v1/none"]) {
+      const head = `GET ${web.url}${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`;
+      expect(await openConnection(web.url, head).received).toMatch(
+        /^HTTP\/1\.1 40[04] .*content-type: application\/json/is,
+      );
+    }
   });
 
   test("accepts any character in a node id", async () => {

@@ -57,6 +57,23 @@ describe("requests", () => {
   });
 });
 
+test("a connection that its client resets is not counted", async () => {
+  const asked = Promise.withResolvers<Socket>();
+  const { url, refused } = await serverWithShortTimeouts(
+    (app) =>
+      void app.get("/", (request, reply) => {
+        asked.resolve(request.raw.socket);
+        return reply.hijack();
+      }),
+  );
+  const { socket } = openConnection(url, getRequest("/"));
+  const connection = await asked.promise;
+  const closed = new Promise((resolve) => connection.once("close", resolve));
+  socket.resetAndDestroy();
+  await closed;
+  expect(refused).toEqual([]);
+});
+
 describe("a client that stops reading", () => {
   const BODY = Buffer.alloc(32 * 1_048_576);
 

@@ -107,14 +107,22 @@ describe("a flood of API requests", () => {
     },
   );
 
-  test("does not wait for a database that answers late", async () => {
+  test("does not wait for a database that answers late, and does not pause after that", async () => {
+    let nowMs = 0;
     const slept: number[] = [];
-    const sleep = (ms: number) => Promise.resolve(void slept.push(ms));
-    const queue = createRequestQueue({ monotonic: () => 0, sleep });
+    const sleep = async (ms: number) => {
+      slept.push(ms);
+      nowMs += ms;
+    };
+    const queue = createRequestQueue({ monotonic: () => nowMs, sleep });
     await queue.enter();
     void queue.occupy(new Promise(() => {}), 250);
     await queue.enter();
     expect(slept).toEqual([250]);
+    // The next request is a usual one.
+    nowMs += 30;
+    await queue.enter();
+    expect(slept).toEqual([250, 30]);
   });
 
   test("runs one answer at a time that is cut into slices, even if one fails", async () => {

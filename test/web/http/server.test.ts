@@ -8,7 +8,7 @@ import type { Clock } from "../../../src/model/ports.ts";
 import { nextTurn } from "../../../src/platform/event-loop.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
 import { listenProblem } from "../../../src/web/http/listen-address.ts";
-import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
+import { startWebServer, type WebServer, type WebServerOptions } from "../../../src/web/http/server.ts";
 import { getRequest, openConnection } from "./connections.ts";
 import {
   defaultDeps,
@@ -143,8 +143,8 @@ describe("closing", () => {
 });
 
 describe("an address", () => {
-  const startOn = (host: string, port: number) =>
-    startWebServer({ host, port, deps: defaultDeps, log, clock: stoppedClock, metrics: ignoredMetrics });
+  const startOn = (host: string, port: number, metrics: WebServerOptions["metrics"] = ignoredMetrics) =>
+    startWebServer({ host, port, deps: defaultDeps, log, clock: stoppedClock, metrics });
 
   test("that is in use is an error that names it", async () => {
     const { port } = new URL((await startTestServer()).url);
@@ -152,6 +152,14 @@ describe("an address", () => {
       ok: false,
       error: expect.stringMatching(`^can't listen on 127.0.0.1:${port}: .*EADDRINUSE.*free address`),
     });
+  });
+
+  test("that is in use changes no metric, because another server may be running", async () => {
+    const { port } = new URL((await startTestServer()).url);
+    const changed: string[] = [];
+    const change = (name: string) => void changed.push(name);
+    await startOn("127.0.0.1", Number(port), { set: change, inc: change });
+    expect(changed).toEqual([]);
   });
 
   test("that this host does not have is an error that names it", async () => {

@@ -13,15 +13,17 @@ afterEach(() => {
   server?.close();
 });
 
-/** Starts a server that sends the chunks, and returns its URL and a promise of the release. */
+/** Starts a server that sends the chunks. Returns its URL, a promise of the release, and the errors of sending. */
 async function serving(chunks: Iterable<Uint8Array>) {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const revoked = new AbortController().signal;
-  server = createServer((_request, response) =>
-    sendScrape(response, { contentType: "text/plain", contentLength: null, chunks, revoked, release }),
-  );
+  const errors: unknown[] = [];
+  const scrape = { contentType: "text/plain", contentLength: null, chunks, revoked, release };
+  server = createServer((_request, response) => {
+    sendScrape(response, scrape).catch((error: unknown) => errors.push(error));
+  });
   await once(server.listen(0, "127.0.0.1"), "listening");
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`, released };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`, released, errors };
 }
 
 /** Creates an iterable of `count` chunks that counts the ones taken. Calls `onTaken` before each. */
@@ -40,7 +42,7 @@ function countedChunks(count: number, bytes: number, onTaken: () => void = () =>
 
 test("no chunk is taken after the client has disconnected", async () => {
   const chunks = countedChunks(100_000, 500_000);
-  const { url, released } = await serving(chunks);
+  const { url, released, errors } = await serving(chunks);
   const [response] = (await once(get(url), "response")) as [IncomingMessage];
   let receivedBytes = 0;
   for await (const part of response) {
@@ -52,18 +54,21 @@ test("no chunk is taken after the client has disconnected", async () => {
   const { taken } = chunks;
   for (let turn = 0; turn < 10; turn++) await setImmediate();
   expect(chunks.taken).toBe(taken);
+  expect(errors).toEqual([]);
 });
 
 test("an error in a chunk disconnects the client, so that it does not take a truncated body for a complete one", async () => {
   let taken = 0;
-  const { url, released } = await serving(
+  const error = new Error("the chunk can't be rendered");
+  const { url, released, errors } = await serving(
     countedChunks(10, 1_000, () => {
-      if (++taken === 5) throw new Error("the chunk can't be rendered");
+      if (++taken === 5) throw error;
     }),
   );
   const [response] = (await once(get(url), "response")) as [IncomingMessage];
   await expect(buffer(response)).rejects.toThrow("aborted");
   await released;
+  expect(errors).toEqual([error]);
 });
 
 test("nothing is rendered for HEAD", async () => {

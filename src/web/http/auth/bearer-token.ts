@@ -42,5 +42,5 @@ function findOperator(given: string, operators: readonly Operator[]): string | n
   return found?.name ?? null;
 }
 
-// HTTP trims header values, so blanks around the token in its file are ignored as well.
+// HTTP trims header values, so spaces around the token in its file are ignored as well.
 const digest = (token: string): Buffer => createHash("sha256").update(token.trim()).digest();

@@ -140,9 +140,9 @@ describe("a client's certificate", () => {
       await expect(sendHttpRequest(web, "/", clientOptions(refused, over))).rejects.toThrow();
     const count = () => metrics["proxywarden_web_refusals_total client_certificate"];
     await waitUntil("both are counted", () => count() === 2);
-    expect(loggedFields.map(({ reason }) => reason)).toEqual([
-      "no client certificate",
-      expect.stringMatching(/^the certificate is not verified: /),
+    expect(loggedFields).toEqual([
+      { from: "127.0.0.1", reason: "no client certificate" },
+      { from: "127.0.0.1", reason: expect.stringMatching(/^the certificate is not verified: /) },
     ]);
   });
 
