@@ -1,5 +1,4 @@
-import type { Decision } from "../model/remediation/decision.ts";
-import type { Action, Episode, NodeHold, TimerRow } from "../model/remediation/episode.ts";
+import type { Action, Decision, Episode, NodeHold, TimerRow } from "../model/remediation/episode.ts";
 import type { JournalContents, JournalQuery } from "../model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../model/remediation/operator-command.ts";
 import type { EpochMs } from "../model/time.ts";

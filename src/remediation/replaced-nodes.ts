@@ -8,7 +8,7 @@ import type { Episode } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
-import { isRecentReboot, ownActions, wasRebootedByUs } from "../policy/own-actions.ts";
+import { isRecentReboot, ownActions, wasRebootedByUs } from "../policy/episodes/attempts.ts";
 import { lapsedTimer } from "../policy/timer.ts";
 import type { DecisionContext, EpisodeContext } from "./context.ts";
 import { withdraw } from "./execution/episode-transitions.ts";

@@ -1,7 +1,6 @@
 import type { NodeId } from "../node.ts";
 import type { EpochMs } from "../time.ts";
-import type { Decision } from "./decision.ts";
-import type { Action, Episode, NodeHold, TimerRow } from "./episode.ts";
+import type { Action, Decision, Episode, NodeHold, TimerRow } from "./episode.ts";
 import type { OperatorCommandRow } from "./operator-command.ts";
 
 /** One change to the journal. A row replaces the row with the same key; the key of a timer is its policy and node. */

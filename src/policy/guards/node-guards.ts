@@ -1,9 +1,8 @@
 import { formatSecondsLeft } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Blocker } from "../../model/remediation/decision.ts";
-import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
-import { isLost } from "../episodes/lost-nodes.ts";
-import { isRecentReboot, ownQuarantine, wasRebootedByUs } from "../own-actions.ts";
+import type { Action, Blocker, Episode, NodeHold } from "../../model/remediation/episode.ts";
+import { isRecentReboot, ownQuarantine, wasRebootedByUs } from "../episodes/attempts.ts";
+import { isLost } from "../episodes/episode-states.ts";
 import { isDryRun } from "../policy.ts";
 import { type Candidate, defineGuard, defineSimpleGuard, type GuardFacts, type HoldReasonRow } from "./guard-types.ts";
 

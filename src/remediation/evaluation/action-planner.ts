@@ -1,7 +1,6 @@
 import type { Steps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Decision } from "../../model/remediation/decision.ts";
-import { type Action, actionName, type Episode } from "../../model/remediation/episode.ts";
+import { type Action, actionName, type Decision, type Episode } from "../../model/remediation/episode.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import type { HoldReason } from "../../policy/decision.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";

@@ -3,7 +3,7 @@ import { oncePerObject } from "../../base/once-per-key.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { lostSince } from "../../policy/episodes/lost-nodes.ts";
+import { lostSince } from "../../policy/episodes/episode-states.ts";
 import { countFleet, type FleetCounts } from "../../policy/fleet-counts.ts";
 import type { GuardFacts } from "../../policy/guards/guard-types.ts";
 import { effectiveLimits } from "../../policy/guards/safety-limits.ts";

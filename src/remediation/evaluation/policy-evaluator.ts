@@ -5,7 +5,7 @@ import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData } from "../../policy/cel/field-readers.ts";
-import { isUnderWay } from "../../policy/episodes/lost-nodes.ts";
+import { isUnderWay } from "../../policy/episodes/episode-states.ts";
 import { evaluatePolicy, isStatusUnknown, prepareEvaluation } from "../../policy/evaluation.ts";
 import { isDryRun, type Policy } from "../../policy/policy.ts";
 import type { TimerChange } from "../../policy/remediation-records.ts";

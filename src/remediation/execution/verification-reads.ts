@@ -3,7 +3,7 @@ import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { VERIFICATION_READ_MS_MIN } from "../../model/policy/policy.ts";
 import type { Action } from "../../model/remediation/episode.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import { isInFlight } from "../../policy/own-actions.ts";
+import { isInFlight } from "../../policy/episodes/attempts.ts";
 import { expressionSources, policySources } from "../../policy/policy.ts";
 import type { EpisodeContext, RemediationControllerDeps, ServiceContext } from "../context.ts";
 import { readNode } from "./executor.ts";
