@@ -37,17 +37,11 @@ const TIMED_TABLES = {
   commands: { table: "operator_commands", kind: "command", at: "at", sequence: "seq" },
 } as const satisfies Readonly<Record<string, TimedTable>>;
 
-/** Queries of a state. All reject with the database's errors. */
-export interface RowQueries extends StateReader {
-  /** Calls by day (UTC). */
-  calls(): Promise<ReadonlyMap<string, number>>;
-}
-
 /**
- * Creates queries on a connection. `s` is the quoted name of the schema. If others may write to the database, `rows`
+ * Creates queries on a connection, which reject with the database's errors. `s` is the quoted name of the schema. If others may write to the database, `rows`
  * needs a connection in a transaction with one snapshot.
  */
-export function createRowQueries(connection: Queryable, s: string): RowQueries {
+export function createRowQueries(connection: Queryable, s: string): StateReader {
   const timed =
     <T>(table: TimedTable) =>
     async (query: JournalQuery): Promise<T[]> => {
@@ -72,7 +66,7 @@ export function createRowQueries(connection: Queryable, s: string): RowQueries {
     holds: async (node) =>
       bodiesOf<NodeHold>(await connection.query(`SELECT body FROM ${s}.holds WHERE node = $1`, [node])),
     facts,
-    rows: () => exportRows(connection, s, { calls, facts }),
+    rows: () => exportRows(connection, s),
     calls,
     callsSince: async (day) => callsSince(await calls(), day),
   };
@@ -116,11 +110,8 @@ export async function loadContents(connection: Queryable, s: string, since: Epoc
   };
 }
 
-async function* exportRows(
-  connection: Queryable,
-  s: string,
-  { calls, facts }: Pick<RowQueries, "calls" | "facts">,
-): AsyncGenerator<StateRow> {
+async function* exportRows(connection: Queryable, s: string): AsyncGenerator<StateRow> {
+  const { calls, facts } = createRowQueries(connection, s);
   for (const [day, used] of await calls()) yield { kind: "calls", day, used };
   for (const [key, value] of sortedBy(await facts(), ([key]) => key)) yield { kind: "fact", key, value };
   const timers = timersOf(await connection.query(selectTimers(s)));

@@ -68,5 +68,29 @@ export interface Journal extends JournalQueries {
   prune(before: EpochMs): Promise<void>;
 }
 
+/** Returns a text that identifies the row of a change, or null if the change adds a row and replaces none. */
+export function rowKeyOf(change: JournalChange): string | null {
+  switch (change.kind) {
+    case "timer":
+      return `timer\0${change.row.policy}\0${change.row.node}`;
+    case "timer_gone":
+      return `timer\0${change.policy}\0${change.node}`;
+    case "episode":
+    case "action":
+      return change.row.id;
+    case "hold":
+      return `hold\0${change.row.policy ?? ""}\0${change.row.node}`;
+    case "hold_gone":
+      return `hold\0${change.policy ?? ""}\0${change.node}`;
+    case "fact":
+      return `fact\0${change.key}`;
+    case "decision":
+    case "command":
+      return null;
+    default:
+      return change satisfies never;
+  }
+}
+
 /** Returns the identifier of an episode or action, such as `ep-12` or `act-13`. Both share one sequence, from 1. */
 export const formatId = (kind: "ep" | "act", number: number): string => `${kind}-${number}`;
