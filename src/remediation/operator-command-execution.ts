@@ -20,10 +20,7 @@ interface OperatorCommandsDeps extends PlanDeps {
  */
 export const createOperatorCommands = (deps: OperatorCommandsDeps) => ({
   /** Executes a command. If it succeeds, it is journaled with the operator's name. */
-  execute: async (command: OperatorCommand): Promise<CommandReply> =>
-    deps.stopping.aborted
-      ? reject("stopping", "the daemon is reloading or stopping, and nothing has changed; try again in a few seconds")
-      : execute(deps, command),
+  execute: (command: OperatorCommand) => execute(deps, command),
   /**
    * Journals the result of a reload. Without `problems` the new configuration is active. `operator` requested it, and is
    * null if unknown. `origin` is put before the text of the row.
@@ -43,6 +40,11 @@ export type OperatorCommands = ReturnType<typeof createOperatorCommands>;
 
 /** Plans a command, journals it and its changes, and applies it. */
 async function execute(deps: OperatorCommandsDeps, command: OperatorCommand): Promise<CommandReply> {
+  if (deps.stopping.aborted)
+    return reject(
+      "stopping",
+      "the daemon is reloading or stopping, and nothing has changed; try again in a few seconds",
+    );
   const { remediationState } = deps.context;
   const { command: name, operator } = command;
   let planned!: Planned;

@@ -113,11 +113,7 @@ function recordChangingCreatedAt(state: RemediationState, now: MonotonicMs): voi
 }
 
 /** Returns the number of nodes whose `created_at` is known. */
-function countKnown({ createdAtMs, slots }: Fleet): number {
-  let known = 0;
-  for (let slot = 0; slot < slots; slot++) if (!Number.isNaN(createdAtMs.at(slot))) known++;
-  return known;
-}
+const countKnown = ({ createdAtMs }: Fleet): number => createdAtMs.toArray().filter((at) => !Number.isNaN(at)).length;
 
 function isDifferent({ observed, remediationState }: IdentityDeps, known: EpochMs | undefined, node: NodeId): boolean {
   const current = observed.createdAtOf(node);

@@ -143,6 +143,11 @@ export type ActionState =
   | "rejected"
   | "lapsed";
 
+const FINISHED_STATES: ReadonlySet<ActionState> = new Set(["ended", "withdrawn", "rejected", "lapsed"]);
+
+/** Returns whether there is something left to do or to observe for an action. */
+export const isUnfinished = ({ state }: Action): boolean => !FINISHED_STATES.has(state);
+
 /** What proves a reboot: uptime fell, the status `rebooting` was observed, or the boot time is after the POST. */
 export type RebootProof = "uptime_fell" | "rebooting_seen" | "boot_after_post" | "none";
 

@@ -30,6 +30,19 @@ export function givenUpHold(records: RemediationRecords, node: NodeId, policy: s
   return hold?.kind === "given_up" && hold.until === null ? hold : null;
 }
 
+/**
+ * Returns whether a policy has given up on a node, or gave up its last episode on the node since the timer began. False
+ * while an episode on the node is open and not suspended.
+ */
+export function isGivenUp(records: RemediationRecords, policy: string, node: NodeId, dryRun: boolean): boolean {
+  if (records.openEpisode(node, dryRun) !== null) return false;
+  const last = records.closedEpisodesOf(node, dryRun).findLast((episode) => episode.policy === policy);
+  const since = records.timer(policy, node).since ?? Number.POSITIVE_INFINITY;
+  const isLastGivenUp = last?.state === "given_up" && (last.closedAt ?? 0) >= since;
+  // The hold outlasts the episodes in memory.
+  return isLastGivenUp || (!dryRun && givenUpHold(records, node, policy) !== null);
+}
+
 /** Returns when an operator released a node that a policy had given up, or 0 if never. Earlier attempts don't count. */
 export function releasedAt(records: RemediationRecords, node: NodeId, policy: string): EpochMs {
   const hold = records.hold(node, policy);

@@ -63,9 +63,11 @@ export const holdGuard = defineGuard({
   },
 });
 
-/** Returns a hold and the one of kind `ownership` behind it, which may last longer. */
-const withOwnership = (hold: NodeHold): readonly NodeHold[] =>
-  hold.ownership === undefined ? [hold] : [hold, { ...hold, kind: "ownership", ...hold.ownership }];
+/** Returns a hold and the one of kind `ownership` that it has in addition, which may last longer. */
+export function withOwnership(hold: NodeHold): readonly NodeHold[] {
+  const { node, policy, ownership } = hold;
+  return ownership === undefined ? [hold] : [hold, { node, policy, kind: "ownership", ...ownership }];
+}
 
 /** Holds nodes on which an operator, the service or another policy is acting. */
 export const statusGuard = defineGuard({

@@ -20,7 +20,6 @@ import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
 import { type ClockAdvance, movedTime } from "../state/moved-times.ts";
-import { firingNodes } from "./decision-input.ts";
 import {
   actingPolicies,
   INCIDENTS_FACT,
@@ -189,7 +188,7 @@ export class FleetHealth {
     this.#countedPolicies = acting.map(({ policy }) => policy.spec.name);
     if (added.length === 0) return;
     const firing = added.flatMap(({ policy: { spec } }) =>
-      firingNodes(this.#context.remediationState, spec.name).map((node) => ({ node, policy: spec.name })),
+      this.#context.remediationState.records.firingNodes(spec.name).map((node) => ({ node, policy: spec.name })),
     );
     if (firing.length > 0) this.#updateBreaker(this.#real, firing);
     this.#incidents.adoptPolicies(added);
