@@ -14,8 +14,7 @@ import { formatEnd, holdsAt, ownershipOf, PAUSE_FACT, pauseAt } from "./operator
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 
 /** What the plans of commands depend on. */
-export interface PlanDeps {
-  readonly context: EpisodeContext & Pick<RemediationContext, "sessionWalks">;
+export interface PlanDeps extends EpisodeContext, Pick<RemediationContext, "sessionWalks"> {
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: InventoryTrustTracker;
 }
@@ -36,16 +35,15 @@ interface CommandPlan {
 export type Planned = Result<CommandPlan, CommandRejection>;
 
 /** A command, and what its plan depends on. */
-type PlanInput = PlanDeps["context"] &
-  Omit<PlanDeps, "context"> & {
-    readonly command: OperatorCommand;
-    readonly now: EpochMs;
-    /**
-     * When the command was given, which is now unless a standby forwarded it. If that was before this term, it is the
-     * beginning of the term. The command must not undo what was done since.
-     */
-    readonly givenAt: EpochMs;
-  };
+interface PlanInput extends PlanDeps {
+  readonly command: OperatorCommand;
+  readonly now: EpochMs;
+  /**
+   * When the command was given, which is now unless a standby forwarded it. If that was before this term, it is the
+   * beginning of the term. The command must not undo what was done since.
+   */
+  readonly givenAt: EpochMs;
+}
 
 /**
  * Maximum number of holds on nodes that are not listed. A hold may last until it is released, and a mistyped id is
@@ -54,14 +52,14 @@ type PlanInput = PlanDeps["context"] &
 export const UNLISTED_HOLDS_MAX = 100;
 
 /** Returns what a command changes in the current state. */
-export function planCommand({ context, ...trackers }: PlanDeps, command: OperatorCommand): Planned {
+export function planCommand(deps: PlanDeps, command: OperatorCommand): Planned {
   if (!Object.hasOwn(PLANNERS, command.command))
     // A standby of another version forwarded it.
     return reject("conflict", `this version does not have the command ${command.command}`);
-  const { clock } = context.remediationState;
+  const { clock } = deps.remediationState;
   const now = clock.now();
   const givenAt = command.givenAt === undefined ? now : clock.epochSinceOpened(command.givenAt);
-  return PLANNERS[command.command]({ ...context, ...trackers, command, now, givenAt });
+  return PLANNERS[command.command]({ ...deps, command, now, givenAt });
 }
 
 /** Returns the rejection of a command if the daemon was paused after the command was given, or null if it was not. */

@@ -28,9 +28,8 @@ export const createOperatorCommands = (deps: OperatorCommandsDeps) => ({
   noteReload(problems: readonly string[], operator: string | null, origin: string): void {
     const rest = problems.length > 1 ? ` (and ${problems.length - 1} more)` : "";
     const result = problems.length === 0 ? "the new configuration is active" : `rejected: ${problems[0]}${rest}`;
-    const { remediationState } = deps.context;
-    const row = { at: remediationState.now(), command: "reload", operator, node: null, action: null } as const;
-    remediationState.record([{ kind: "command", row: { ...row, detail: `${origin}${result}` } }]);
+    const row = { at: deps.remediationState.now(), command: "reload", operator, node: null, action: null } as const;
+    deps.remediationState.record([{ kind: "command", row: { ...row, detail: `${origin}${result}` } }]);
     countCommand(deps, "reload");
   },
 });
@@ -45,7 +44,7 @@ async function execute(deps: OperatorCommandsDeps, command: OperatorCommand): Pr
       "stopping",
       "the daemon is reloading or stopping, and nothing has changed; try again in a few seconds",
     );
-  const { remediationState } = deps.context;
+  const { remediationState } = deps;
   const { command: name, operator } = command;
   let planned!: Planned;
   let plannedAt!: EpochMs;
@@ -99,5 +98,5 @@ const overwrittenRows = (
     return known === change.row ? [] : [{ ...change, row: { ...change.row, ...(ownership && { ownership }) } }];
   });
 
-const countCommand = ({ context }: OperatorCommandsDeps, command: OperatorCommandName): void =>
-  context.metrics.inc("proxywarden_operator_commands_total", { command, source: "operator" });
+const countCommand = ({ metrics }: OperatorCommandsDeps, command: OperatorCommandName): void =>
+  metrics.inc("proxywarden_operator_commands_total", { command, source: "operator" });

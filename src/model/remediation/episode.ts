@@ -120,33 +120,27 @@ export const ACTION_OUTCOMES = ["verified", "ineffective", "refused", "failed", 
 export type ActionOutcome = (typeof ACTION_OUTCOMES)[number];
 
 /**
- * The state of an action:
+ * The states of an action that is not over:
  * - `awaiting`: an operator must approve it.
  * - `approved`: an operator approved it.
  * - `intended`: it is journaled, and the node is read again before the action is sent.
  * - `posting`: it is being sent, which was journaled first.
  * - `sent`: a response arrived, or the action is in doubt, and it is being verified.
+ */
+const UNFINISHED_STATES = ["awaiting", "approved", "intended", "posting", "sent"] as const;
+/**
+ * The states of an action that is over:
  * - `ended`: it has an outcome.
  * - `withdrawn`: it was never sent, because the decision changed.
  * - `rejected`: it was never sent, because an operator rejected it.
  * - `lapsed`: it was never sent, because its evidence no longer holds, the approval or the request for it expired, or
  *   an operator lifted its rejection.
  */
-export type ActionState =
-  | "awaiting"
-  | "approved"
-  | "intended"
-  | "posting"
-  | "sent"
-  | "ended"
-  | "withdrawn"
-  | "rejected"
-  | "lapsed";
-
-const FINISHED_STATES: ReadonlySet<ActionState> = new Set(["ended", "withdrawn", "rejected", "lapsed"]);
+const FINISHED_STATES = ["ended", "withdrawn", "rejected", "lapsed"] as const;
+export type ActionState = (typeof UNFINISHED_STATES)[number] | (typeof FINISHED_STATES)[number];
 
 /** Returns whether there is something left to do or to observe for an action. */
-export const isUnfinished = ({ state }: Action): boolean => !FINISHED_STATES.has(state);
+export const isUnfinished = ({ state }: Action): boolean => UNFINISHED_STATES.some((each) => each === state);
 
 /** What proves a reboot: uptime fell, the status `rebooting` was observed, or the boot time is after the POST. */
 export type RebootProof = "uptime_fell" | "rebooting_seen" | "boot_after_post" | "none";

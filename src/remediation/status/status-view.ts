@@ -86,6 +86,7 @@ function remediationStatus({ context, fleetHealth, leader, unobserved }: StatusV
   const { remediationState, config, observed } = context;
   const { records } = remediationState;
   const { breaker, storm } = fleetHealth.state(false);
+  const isFleetRead = observed.latest !== null && observed.fleet.walkedAt !== null;
   return {
     mode: config.safety.mode,
     paused: pauseAt(records, remediationState.now()),
@@ -96,14 +97,11 @@ function remediationStatus({ context, fleetHealth, leader, unobserved }: StatusV
     journal: remediationState.journalProblem(),
     roundFailure: leader?.health.failure() ?? null,
     largestWalkNodes: largestWalkNodes(records),
-    limits: isFleetRead(observed) ? limitsByName(config.safety, observed.fleet.count) : null,
+    // The first snapshots may show a fleet of which nothing was read yet.
+    limits: isFleetRead ? limitsByName(config.safety, observed.fleet.count) : null,
     inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.dryRun).length,
   };
 }
-
-/** Returns whether the size of the fleet is known. The first snapshots may show a fleet of which nothing was read yet. */
-const isFleetRead = ({ latest }: ViewDeps["observed"]): boolean =>
-  latest !== null && latest.snapshot.fleet.walkedAt !== null;
 
 function* policyStatuses({ context, leader }: StatusViewDeps): Steps<readonly PolicyStatus[]> {
   const { policies, remediationState } = context;
