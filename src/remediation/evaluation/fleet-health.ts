@@ -21,9 +21,9 @@ import type { DecisionContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
 import { type ClockAdvance, movedTime } from "../state/moved-times.ts";
 import {
-  actingPolicies,
   INCIDENTS_FACT,
   IncidentTracker,
+  isActingUnder,
   type NodeUnderPolicy,
   type UnhealthyNode,
 } from "./incidents.ts";
@@ -101,11 +101,7 @@ export class FleetHealth {
   recordChanges({ firing, unhealthy }: ObservedChanges): readonly JournalChange[] {
     const policies = this.#context.policies.active();
     this.#adoptPolicies(policies);
-    const acting = actingPolicies(policies);
-    this.#updateBreaker(
-      this.#real,
-      firing.filter(({ policy }) => acting.has(policy)),
-    );
+    this.#updateBreaker(this.#real, firing.filter(isActingUnder(policies)));
     this.#updateBreaker(this.#dryRun, firing);
     this.#incidents.add(unhealthy, policies);
     return this.#changedCounts();
@@ -138,10 +134,8 @@ export class FleetHealth {
     const isNewLoss = (episode: Episode) =>
       lostSince(episode) > this.#lossesCountedUntil &&
       !firings.some(({ node, at }) => node === episode.node && at >= lostSince(episode));
-    this.#updateBreaker(
-      this.#real,
-      counts.lost.filter(isNewLoss).map(({ node }) => ({ node, policy: null })),
-    );
+    const losses = counts.lost.filter(isNewLoss).map(({ node }) => ({ node, policy: null }));
+    this.#updateBreaker(this.#real, losses);
     this.#lossesCountedUntil = remediationState.now();
     this.#updateBreaker(this.#dryRun, []);
     // The breaker of dry runs closes automatically when its time is over.

@@ -49,11 +49,10 @@ export async function startVerificationReads(context: ReadDeps, signal: AbortSig
         readAttempts.set(id, isReading ? clock.monotonic() : last);
         if (!isReading) continue;
         service.recordRead();
-        const read = readForVerification(context, action, signal).then(service.recordResult);
-        reads.set(
-          id,
-          read.finally(() => reads.delete(id)),
-        );
+        const read = readForVerification(context, action, signal)
+          .then(service.recordResult)
+          .finally(() => reads.delete(id));
+        reads.set(id, read);
       }
     } catch (error) {
       log.error({ err: error }, UNEXPECTED_FAILURE);
