@@ -1,8 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { errorMessage, fail, ok } from "../base/result.ts";
-import type { Clock, Log } from "../model/ports.ts";
+import type { Clock, ForwardedCommands, Log } from "../model/ports.ts";
 import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
-import type { ForwardedCommands } from "../model/shared-state.ts";
 
 /** How often to ask for the reply, and for how long, which is less than the timeout of the CLI. */
 const REPLY_INTERVAL_MS: DurationMs = SECOND_MS / 4;

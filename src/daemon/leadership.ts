@@ -1,6 +1,5 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
-import type { Clock, Log } from "../model/ports.ts";
-import type { Lease, LeaseHolder } from "../model/shared-state.ts";
+import type { Clock, Lease, LeaseHolder, Log } from "../model/ports.ts";
 
 /** Dependencies of {@link Leadership}. */
 interface LeadershipDeps {

@@ -1,4 +1,4 @@
-import type { SharedState } from "../model/shared-state.ts";
+import type { SharedState } from "../model/ports.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { createSequence } from "../platform/sequence.ts";
 import type { ConfigResources } from "./config-resources.ts";

@@ -2,19 +2,22 @@ import { byName } from "../base/by-name.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { errorMessage } from "../base/result.ts";
 import { NOT_RUN } from "../collectors/collector-health.ts";
+import type { SharedState } from "../model/ports.ts";
 import type { JournalContents } from "../model/remediation/journal.ts";
 import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
-import type { SharedState } from "../model/shared-state.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
 import { createLedger, type Ledger } from "../rate-limit/ledger.ts";
 import { type BillingMonth, billingMonthOf } from "../rate-limit/monthly-budget.ts";
+import { FleetHealth } from "../remediation/evaluation/fleet-health.ts";
+import { ObservedFleet } from "../remediation/observed-fleet.ts";
+import { PolicySet } from "../remediation/policy-set.ts";
 import { CLOCK_FACT, JournalClock } from "../remediation/state/journal-clock.ts";
 import {
   openRemediationState,
   RemediationState,
   type RemediationStateDeps,
 } from "../remediation/state/journaled-state.ts";
-import { createStandbyView } from "../remediation/status/status-view.ts";
+import { createStatusView } from "../remediation/status/status-view.ts";
 import type { RemediationView } from "../remediation/status/views.ts";
 import { type ConfigResources, closeResources } from "./config-resources.ts";
 import { forwardCommand } from "./forwarded-commands.ts";
@@ -186,9 +189,14 @@ export class Standby {
     return { ...this.#runtime, journal: { ...this.#shared.journal, commit, prune: commit }, lostReason: null };
   }
 
+  /** Returns the view of what the leader has journaled. It knows only what was journaled about nodes. */
   #viewOf(remediationState: RemediationState): RemediationView {
     const config = { ...this.resources.config, policies: this.resources.policies };
-    const { clock } = this.#runtime;
-    return createStandbyView({ config, remediationState, journal: this.#shared.journal, clock }, this.#leader);
+    const policies = new PolicySet(config, remediationState.records);
+    const observed = new ObservedFleet({ serviceTime: () => null });
+    const { journal } = this.#shared;
+    const context = { clock: this.#runtime.clock, config, policies, observed, remediationState, journal };
+    const unobserved = () => `this daemon stands by; only the leader, ${this.#leader()}, observes the fleet`;
+    return createStatusView({ context, fleetHealth: new FleetHealth(context), leader: null, unobserved });
   }
 }

@@ -2,7 +2,7 @@ import { type DurationMs, formatSecondsLeft, MINUTE_MS, SECOND_MS } from "../bas
 import { formatPercent } from "../base/percent.ts";
 import { countNoun } from "../base/text.ts";
 import type { Safety } from "../config/schema/safety.ts";
-import type { Blocker } from "../model/remediation/decision.ts";
+import type { Blocker } from "../model/remediation/episode.ts";
 
 /** `safety.trust.min_inventory` is a share of the largest complete walk of this many days. */
 export const BASELINE_DAYS = 7;

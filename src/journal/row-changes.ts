@@ -1,4 +1,4 @@
-import type { Action } from "../model/remediation/episode.ts";
+import { isUnfinished } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 
 /**
@@ -82,7 +82,7 @@ export function rowChangeOf(change: JournalChange): RowChange {
     }
     case "action": {
       const { id, episode, policy, node, state, createdAt, endedAt } = change.row;
-      const overAt = FINISHED_STATES.has(state) ? (endedAt ?? createdAt) : null;
+      const overAt = isUnfinished(change.row) ? null : (endedAt ?? createdAt);
       const times = { created_at: createdAt, over_at: overAt };
       const columns = { number: numberOfId(id), id, episode, policy, node, state, ...times };
       return { table: "actions", columns, body: change.row };
@@ -110,9 +110,6 @@ export function rowChangeOf(change: JournalChange): RowChange {
       throw new Error(`unknown kind of journal change: ${(change satisfies never as JournalChange).kind}`);
   }
 }
-
-/** Final states of an action. */
-const FINISHED_STATES: ReadonlySet<Action["state"]> = new Set(["ended", "withdrawn", "rejected", "lapsed"]);
 
 /** Returns the number in the id of an episode or action. Throws if it has none. */
 function numberOfId(id: string): number {

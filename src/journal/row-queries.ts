@@ -1,5 +1,4 @@
-import type { Decision } from "../model/remediation/decision.ts";
-import type { Action, Episode, NodeHold, TimerRow } from "../model/remediation/episode.ts";
+import type { Action, Decision, Episode, NodeHold, TimerRow } from "../model/remediation/episode.ts";
 import type { JournalContents, JournalQuery } from "../model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../model/remediation/operator-command.ts";
 import type { EpochMs } from "../model/time.ts";
@@ -19,36 +18,24 @@ export const QUERY_ROWS_MAX = 1_000;
 /** Number of rows that an export reads at once. */
 const EXPORTED_ROWS_AT_ONCE = 2_000;
 
-/** A table whose rows have a time, and are stored as JSON in its column `body`. */
-interface TimedTable {
-  readonly table: string;
-  /** The kind of its rows in an exported state. */
-  readonly kind: StateRow["kind"];
-  /** The column with the time of a row. */
-  readonly at: string;
-  /** The column whose value increases with each new row. */
-  readonly sequence: "number" | "seq";
-}
-
-/** The tables whose rows have a time, in the order in which they are exported. */
+/**
+ * The tables whose rows have a time, and are stored as JSON in the column `body`, in the order in which they are
+ * exported: the kind of their rows in an exported state, the column with the time of a row, and the one whose value
+ * increases with each new row.
+ */
 const TIMED_TABLES = {
-  episodes: { table: "episodes", kind: "episode", at: "opened_at", sequence: "number" },
-  actions: { table: "actions", kind: "action", at: "created_at", sequence: "number" },
-  decisions: { table: "decisions", kind: "decision", at: "at", sequence: "seq" },
-  commands: { table: "operator_commands", kind: "command", at: "at", sequence: "seq" },
-} as const satisfies Readonly<Record<string, TimedTable>>;
-
-/** Queries of a state. All reject with the database's errors. */
-export interface RowQueries extends StateReader {
-  /** Calls by day (UTC). */
-  calls(): Promise<ReadonlyMap<string, number>>;
-}
+  episodes: { kind: "episode", at: "opened_at", sequence: "number" },
+  actions: { kind: "action", at: "created_at", sequence: "number" },
+  decisions: { kind: "decision", at: "at", sequence: "seq" },
+  operator_commands: { kind: "command", at: "at", sequence: "seq" },
+} as const;
+type TimedTable = keyof typeof TIMED_TABLES;
 
 /**
- * Creates queries on a connection. `s` is the quoted name of the schema. If others may write to the database, `rows`
+ * Creates queries on a connection, which reject with the database's errors. `s` is the quoted name of the schema. If others may write to the database, `rows`
  * needs a connection in a transaction with one snapshot.
  */
-export function createRowQueries(connection: Queryable, s: string): RowQueries {
+export function createRowQueries(connection: Queryable, s: string): StateReader {
   const timed =
     <T>(table: TimedTable) =>
     async (query: JournalQuery): Promise<T[]> => {
@@ -63,17 +50,17 @@ export function createRowQueries(connection: Queryable, s: string): RowQueries {
     const rows = await connection.query(`SELECT day, used FROM ${s}.calls ORDER BY day`);
     return new Map(rows.map(({ day, used }) => [String(day), Number(used)]));
   };
-  const commands = timed<OperatorCommandRow>(TIMED_TABLES.commands);
+  const commands = timed<OperatorCommandRow>("operator_commands");
   return {
-    decisions: timed<Decision>(TIMED_TABLES.decisions),
-    actions: timed<Action>(TIMED_TABLES.actions),
-    episodes: timed<Episode>(TIMED_TABLES.episodes),
+    decisions: timed<Decision>("decisions"),
+    actions: timed<Action>("actions"),
+    episodes: timed<Episode>("episodes"),
     operatorCommands: ({ policy: _, ...query }) => commands(query),
     timers: async (node) => timersOf(await connection.query(`${selectTimers(s)} WHERE node = $1`, [node])),
     holds: async (node) =>
       bodiesOf<NodeHold>(await connection.query(`SELECT body FROM ${s}.holds WHERE node = $1`, [node])),
     facts,
-    rows: () => exportRows(connection, s, { calls, facts }),
+    rows: () => exportRows(connection, s),
     calls,
     callsSince: async (day) => callsSince(await calls(), day),
   };
@@ -117,16 +104,13 @@ export async function loadContents(connection: Queryable, s: string, since: Epoc
   };
 }
 
-async function* exportRows(
-  connection: Queryable,
-  s: string,
-  { calls, facts }: Pick<RowQueries, "calls" | "facts">,
-): AsyncGenerator<StateRow> {
+async function* exportRows(connection: Queryable, s: string): AsyncGenerator<StateRow> {
+  const { calls, facts } = createRowQueries(connection, s);
   for (const [day, used] of await calls()) yield { kind: "calls", day, used };
   for (const [key, value] of sortedBy(await facts(), ([key]) => key)) yield { kind: "fact", key, value };
   const timers = timersOf(await connection.query(selectTimers(s)));
   for (const row of sortedBy(timers, keyOfRow)) yield { kind: "timer", row };
-  for (const { kind, table, sequence: key } of Object.values(TIMED_TABLES)) {
+  for (const [table, { kind, sequence: key }] of Object.entries(TIMED_TABLES)) {
     let last = 0;
     for (;;) {
       const sql = `SELECT ${key} AS key, body FROM ${s}.${table} WHERE ${key} > $1 ORDER BY ${key} LIMIT $2`;
@@ -164,7 +148,8 @@ const bodiesOf = <T>(rows: readonly Row[]): T[] =>
  * Returns a query and its parameters. A node has few rows, so its index is used even if a policy is given as well:
  * `|| ''` keeps SQLite from using the index of the policy. A negative limit, which SQLite would treat as none, becomes 0.
  */
-function selectTimed(s: string, { table, at, sequence }: TimedTable, { node, policy, until, limit }: JournalQuery) {
+function selectTimed(s: string, table: TimedTable, { node, policy, until, limit }: JournalQuery) {
+  const { at, sequence } = TIMED_TABLES[table];
   const parameters: (string | number)[] = [];
   const ofPolicy = node === undefined ? "policy =" : "policy || '' =";
   const conditions = Object.entries({ "node =": node, [ofPolicy]: policy, [`${at} <=`]: until }).flatMap(

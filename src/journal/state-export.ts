@@ -15,6 +15,8 @@ export interface StateReader extends JournalQueries {
   /** Returns the timers of a node under every policy. */
   timers(node: NodeId): Promise<readonly TimerRow[]>;
   holds(node: NodeId): Promise<readonly NodeHold[]>;
+  /** Calls by day (UTC). */
+  calls(): Promise<ReadonlyMap<string, number>>;
   /** Number of calls made on or after `day` (UTC). */
   callsSince(day: string): Promise<number>;
   /** Yields all rows, kind by kind. Those with a time are in the order in which they were first written. */

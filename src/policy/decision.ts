@@ -1,8 +1,8 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
-import type { Blocker, Decision } from "../model/remediation/decision.ts";
-import type { Action, ActionRequest, Episode } from "../model/remediation/episode.ts";
+import type { Action, ActionRequest, Blocker, Decision, Episode } from "../model/remediation/episode.ts";
 import type { EpochMs } from "../model/time.ts";
-import { isDown, isLost } from "./episodes/lost-nodes.ts";
+import { isInFlight } from "./episodes/attempts.ts";
+import { isDown, isLost } from "./episodes/episode-states.ts";
 import { correlatedGuard } from "./guards/correlated-failure.ts";
 import { DAEMON_GUARDS } from "./guards/daemon-guards.ts";
 import { type Candidate, type GuardFacts, type GuardRow, type HoldReasonRow, nextStep } from "./guards/guard-types.ts";
@@ -11,7 +11,6 @@ import { NODE_GUARDS } from "./guards/node-guards.ts";
 import { POLICY_GUARDS } from "./guards/policy-guards.ts";
 import { RETRY_GUARDS } from "./guards/retry-guards.ts";
 import { breakerGuard, stormGuard } from "./guards/storm-and-breaker.ts";
-import { isInFlight } from "./own-actions.ts";
 import { isDryRun, type Policy } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
 

@@ -5,8 +5,8 @@ import type { Fleet, Location } from "../model/snapshot.ts";
 import type { EpochMs } from "../model/time.ts";
 import { slotsById } from "./cel/field-readers.ts";
 import { countRecords, isSeenOnline } from "./cel/fleet-aggregates.ts";
-import { isAcceptableLoss, isDown, isLost } from "./episodes/lost-nodes.ts";
-import { isLateEffect } from "./own-actions.ts";
+import { isLateEffect } from "./episodes/attempts.ts";
+import { isAcceptableLoss, isDown, isLost } from "./episodes/episode-states.ts";
 import { type ActivePolicy, isDryRun } from "./policy.ts";
 import type { RemediationRecords } from "./remediation-records.ts";
 

@@ -1,13 +1,9 @@
 import type { NodeId } from "../model/node.ts";
-import type { Action, Episode, NodeHold } from "../model/remediation/episode.ts";
+import { type Action, type Episode, isUnfinished, type NodeHold } from "../model/remediation/episode.ts";
 import { formatId, type JournalChange, type JournalContents } from "../model/remediation/journal.ts";
 import type { EpochMs } from "../model/time.ts";
 import { countsAsAttempt } from "./episodes/attempts.ts";
 import { INACTIVE, restoreTimer, type Timer, toTimerRow } from "./timer.ts";
-
-/** Returns whether there is something left to do or to observe for an action. */
-export const isUnfinished = ({ state }: Action): boolean =>
-  state === "awaiting" || state === "approved" || state === "intended" || state === "posting" || state === "sent";
 
 /** A change to a timer. */
 export type TimerChange = Extract<JournalChange, { kind: "timer" | "timer_gone" }>;
@@ -72,6 +68,10 @@ export class RemediationRecords {
   /** Timers of a policy that are not inactive. */
   timersOf(policy: string): ReadonlyMap<NodeId, Timer> {
     return this.#timers.get(policy) ?? NO_TIMERS;
+  }
+
+  firingNodes(policy: string): readonly NodeId[] {
+    return [...this.timersOf(policy)].flatMap(([node, { state }]) => (state === "firing" ? [node] : []));
   }
 
   /** Returns a number that grows whenever a timer is set. */

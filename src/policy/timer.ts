@@ -129,9 +129,7 @@ export function observeCondition(
     return { ...before, trueMs: 0, last: { verdict: "unknown", at: newest, newest }, unknownSince: null };
   }
   if (before.last !== null && newest === before.last.newest) return reobserve(before, verdict);
-  return verdict === "true"
-    ? observeTrue(before, observation, durations)
-    : observeFalse(before, observation, durations);
+  return observeNewer(before, observation, durations);
 }
 
 /** Returns whether a record since the last observation may have shown another verdict, which was not evaluated. */
@@ -169,19 +167,19 @@ function startTimer({ newest, now }: Observation, { forMs }: TimerDurations): Ti
   return { ...INACTIVE, state, since: now, last: { verdict: "true", at: newest, newest } };
 }
 
-function observeTrue(timer: Timer, observation: Observation, durations: TimerDurations): Timer {
-  const trueMs = timer.trueMs + creditMs(timer.last, observation, durations);
-  const state = nextTimerState(timer.state, trueMs >= durations.forMs ? "proven" : "true");
-  const last = nextLastObservation(timer.last, observation, durations);
-  return { ...timer, state, trueMs, clearMs: 0, last, unknownSince: null };
-}
-
-function observeFalse(timer: Timer, observation: Observation, durations: TimerDurations): Timer {
-  const clearMs = timer.clearMs + creditMs(timer.last, observation, durations);
-  const state = nextTimerState(timer.state, clearMs >= durations.clearForMs ? "cleared" : "false");
+/** Returns the timer after an observation with newer data and a known verdict. */
+function observeNewer(timer: Timer, observation: Observation, durations: TimerDurations): Timer {
+  const { last } = timer;
+  const { verdict, at, newest } = observation;
+  const isContinuation = last !== null && isContinuous(last, observation, durations);
+  const countedTo = isContinuation ? Math.max(last.at, at) : newest;
+  const addedMs = isContinuation ? countedTo - last.at : 0;
+  const [trueMs, clearMs] = verdict === "true" ? [timer.trueMs + addedMs, 0] : [0, timer.clearMs + addedMs];
+  const ended = verdict === "true" ? trueMs >= durations.forMs : clearMs >= durations.clearForMs;
+  const event = ended ? (verdict === "true" ? "proven" : "cleared") : verdict;
+  const state = nextTimerState(timer.state, event);
   if (state === "inactive") return INACTIVE;
-  const last = nextLastObservation(timer.last, observation, durations);
-  return { ...timer, state, trueMs: 0, clearMs, last, unknownSince: null };
+  return { ...timer, state, trueMs, clearMs, last: { verdict, at: countedTo, newest }, unknownSince: null };
 }
 
 /**
@@ -196,21 +194,6 @@ function reobserve(timer: Timer, verdict: "true" | "false"): Timer {
   const clearMs = verdict === "true" ? 0 : timer.clearMs;
   const isSame = trueMs === timer.trueMs && clearMs === timer.clearMs;
   return interrupt(isSame ? timer : { ...timer, trueMs, clearMs }, null);
-}
-
-/** Returns the time that an observation adds. */
-function creditMs(last: LastObservation | null, observation: Observation, durations: TimerDurations): DurationMs {
-  return last !== null && isContinuous(last, observation, durations) ? Math.max(0, observation.at - last.at) : 0;
-}
-
-function nextLastObservation(
-  last: LastObservation | null,
-  observation: Observation,
-  durations: TimerDurations,
-): LastObservation {
-  const { newest } = observation;
-  const isContinuation = last !== null && isContinuous(last, observation, durations);
-  return { verdict: observation.verdict, at: isContinuation ? Math.max(last.at, observation.at) : newest, newest };
 }
 
 /** Returns whether the time between two observations counts. */

@@ -9,13 +9,12 @@ import type { EpisodeContext, RemediationContext } from "./context.ts";
 import { approvalExpiry } from "./evaluation/decision-input.ts";
 import type { FleetHealth } from "./evaluation/fleet-health.ts";
 import type { InventoryTrustTracker } from "./evaluation/inventory-trust.ts";
-import { acceptLosses, actionChange, nodesOfAcceptableLosses } from "./execution/episode-transitions.ts";
+import { acceptableLosses, acceptLosses, actionChange } from "./execution/episode-transitions.ts";
 import { formatEnd, holdsAt, ownershipOf, PAUSE_FACT, pauseAt } from "./operator-holds.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "./policy-set.ts";
 
 /** What the plans of commands depend on. */
-export interface PlanDeps {
-  readonly context: EpisodeContext & Pick<RemediationContext, "sessionWalks">;
+export interface PlanDeps extends EpisodeContext, Pick<RemediationContext, "sessionWalks"> {
   readonly fleetHealth: FleetHealth;
   readonly trustTracker: InventoryTrustTracker;
 }
@@ -34,7 +33,17 @@ interface CommandPlan {
 
 /** The plan of a command, or why it is rejected. */
 export type Planned = Result<CommandPlan, CommandRejection>;
-type Planner = (deps: PlanDeps, command: OperatorCommand) => Planned;
+
+/** A command, and what its plan depends on. */
+interface PlanInput extends PlanDeps {
+  readonly command: OperatorCommand;
+  readonly now: EpochMs;
+  /**
+   * When the command was given, which is now unless a standby forwarded it. If that was before this term, it is the
+   * beginning of the term. The command must not undo what was done since.
+   */
+  readonly givenAt: EpochMs;
+}
 
 /**
  * Maximum number of holds on nodes that are not listed. A hold may last until it is released, and a mistyped id is
@@ -44,77 +53,66 @@ export const UNLISTED_HOLDS_MAX = 100;
 
 /** Returns what a command changes in the current state. */
 export function planCommand(deps: PlanDeps, command: OperatorCommand): Planned {
-  if (Object.hasOwn(PLANNERS, command.command)) return PLANNERS[command.command](deps, command);
-  // A standby of another version forwarded it.
-  return reject("conflict", `this version does not have the command ${command.command}`);
+  if (!Object.hasOwn(PLANNERS, command.command))
+    // A standby of another version forwarded it.
+    return reject("conflict", `this version does not have the command ${command.command}`);
+  const { clock } = deps.remediationState;
+  const now = clock.now();
+  const givenAt = command.givenAt === undefined ? now : clock.epochSinceOpened(command.givenAt);
+  return PLANNERS[command.command]({ ...deps, command, now, givenAt });
 }
-
-/**
- * Returns when a command was given, which is now unless a standby forwarded it. If that was before this term, it is the
- * beginning of the term.
- */
-const givenAtOf = ({ context: { remediationState } }: PlanDeps, { givenAt }: OperatorCommand): EpochMs =>
-  givenAt === undefined ? remediationState.now() : remediationState.clock.epochSinceOpened(givenAt);
-
-/** Returns whether `at` is in this term and after a command was given. The command must not undo what was done then. */
-const isAfter = (deps: PlanDeps, command: OperatorCommand, at: EpochMs): boolean => at > givenAtOf(deps, command);
 
 /** Returns the rejection of a command if the daemon was paused after the command was given, or null if it was not. */
-function laterPause(deps: PlanDeps, command: OperatorCommand): Result<never, CommandRejection> | null {
-  const { remediationState } = deps.context;
-  const pause = pauseAt(remediationState.records, remediationState.now());
-  if (pause === null || !isAfter(deps, command, pause.at)) return null;
-  return reject("conflict", `the daemon was paused after this ${command.command} was given, and stays paused`);
+function laterPause({ remediationState, command: { command }, now, givenAt }: PlanInput) {
+  const pause = pauseAt(remediationState.records, now);
+  if (pause === null || pause.at <= givenAt) return null;
+  return reject("conflict", `the daemon was paused after this ${command} was given, and stays paused`);
 }
 
-function planPause(deps: PlanDeps, command: OperatorCommand): Planned {
-  const later = laterPause(deps, command);
+function planPause(input: PlanInput): Planned {
+  const later = laterPause(input);
   if (later !== null) return later;
-  const { remediationState } = deps.context;
+  const { remediationState, command, now, givenAt: at } = input;
   const { reason, forMs = null } = command;
-  const at = givenAtOf(deps, command);
-  const until = forMs === null ? null : remediationState.now() + forMs;
+  const until = forMs === null ? null : now + forMs;
   const pause: Pause = { at, until, reason, ...operatorField(command) };
   const reply = `paused: ${reason}; no action is taken until ${formatEnd(pause, "resume", remediationState.clock)}`;
   return ok({ changes: [{ kind: "fact", key: PAUSE_FACT, value: JSON.stringify(pause) }], reply });
 }
 
-function planResume(deps: PlanDeps, command: OperatorCommand): Planned {
-  const { context } = deps;
-  const later = laterPause(deps, command);
+function planResume(input: PlanInput): Planned {
+  const later = laterPause(input);
   if (later !== null) return later;
-  if (context.remediationState.records.fact(PAUSE_FACT) === null)
+  if (input.remediationState.records.fact(PAUSE_FACT) === null)
     return ok({ changes: null, reply: "the daemon was not paused" });
   return ok({ changes: [{ kind: "fact", key: PAUSE_FACT, value: null }], reply: "resumed" });
 }
 
-function planApprove({ context }: PlanDeps, command: OperatorCommand): Planned {
-  const awaiting = findAction(context, command.target, ["awaiting"], "does not wait for approval");
+function planApprove(input: PlanInput): Planned {
+  const { observed, command, now } = input;
+  const awaiting = findAction(input, ["awaiting"], "does not wait for approval");
   if (!awaiting.ok) return awaiting;
   const { id, request, node } = awaiting.value;
-  const now = context.remediationState.now();
   const row: Action = { ...awaiting.value, ...answerOf(command, now), state: "approved", approvedAt: now };
-  const reply = `${id} is approved: the ${actionName(request)} of ${context.observed.nameOf(node)} is sent as soon as nothing else holds the node`;
+  const reply = `${id} is approved: the ${actionName(request)} of ${observed.nameOf(node)} is sent as soon as nothing else holds the node`;
   return ok({ changes: [actionChange(row)], reply, node, action: id });
 }
 
-function planReject(deps: PlanDeps, command: OperatorCommand): Planned {
-  const { context } = deps;
-  const unsent = findAction(context, command.target, ["awaiting", "approved"], "can't be rejected");
+function planReject(input: PlanInput): Planned {
+  const { observed, command, givenAt: at } = input;
+  const unsent = findAction(input, ["awaiting", "approved"], "can't be rejected");
   if (!unsent.ok) return unsent;
   const { approvedAt: _, ...action } = unsent.value;
   const { id, request, node } = action;
   const reason = suffix(command.reason);
-  const at = givenAtOf(deps, command);
   const detail = `${nameOfOperator(command)} rejected ${id}${reason}`;
   const row: Action = { ...action, ...answerOf(command, at), state: "rejected", endedAt: at, detail };
-  const reply = `${id}, ${actionName(request)} of ${context.observed.nameOf(node)}, is rejected${reason}; the step is not requested again in this episode, unless the node is released`;
+  const reply = `${id}, ${actionName(request)} of ${observed.nameOf(node)}, is rejected${reason}; the step is not requested again in this episode, unless the node is released`;
   return ok({ changes: [actionChange(row)], reply, node, action: id });
 }
 
-function planHold(deps: PlanDeps, command: OperatorCommand): Planned {
-  const { context } = deps;
-  const { observed, remediationState } = context;
+function planHold(input: PlanInput): Planned {
+  const { observed, remediationState, command, now, givenAt: at } = input;
   const { target: node, forMs = null } = command;
   const isUnlisted = (id: NodeId) => observed.slotOf(id) === null;
   const isOther = (hold: NodeHold) => hold.kind === "held" && hold.node !== node && isUnlisted(hold.node);
@@ -122,10 +120,9 @@ function planHold(deps: PlanDeps, command: OperatorCommand): Planned {
     const message = `${UNLISTED_HOLDS_MAX} nodes that are not listed are already held; release one of them first`;
     return reject("conflict", message);
   }
-  const at = givenAtOf(deps, command);
-  const until = forMs === null ? null : remediationState.now() + forMs;
+  const until = forMs === null ? null : now + forMs;
   const known = remediationState.records.hold(node, null);
-  if (known?.kind === "held" && isAfter(deps, command, known.at)) return laterHold(context, command);
+  if (known?.kind === "held" && known.at > at) return laterHold(input);
   const ownership = ownershipOf(known);
   const reason = suffix(command.reason);
   const base = { node, policy: null, kind: "held", at, until, ...(ownership && { ownership }) } as const;
@@ -135,15 +132,14 @@ function planHold(deps: PlanDeps, command: OperatorCommand): Planned {
   return ok({ changes: [{ kind: "hold", row }], reply, node });
 }
 
-const laterHold = ({ observed }: PlanDeps["context"], { command, target }: OperatorCommand) =>
+const laterHold = ({ observed, command: { command, target } }: PlanInput) =>
   reject("conflict", `${observed.nameOf(target)} was held after this ${command} was given, and stays held`);
 
-function planRelease(deps: PlanDeps, command: OperatorCommand): Planned {
-  const { context } = deps;
+function planRelease(input: PlanInput): Planned {
+  const { observed, command, now, givenAt } = input;
+  const { records } = input.remediationState;
   const { target: node } = command;
-  const name = context.observed.nameOf(node);
-  const { records } = context.remediationState;
-  const now = context.remediationState.now();
+  const name = observed.nameOf(node);
   const holds = holdsAt(records.holdsOn(node), now);
   const rejected = records
     .openEpisodesOf(node)
@@ -151,7 +147,7 @@ function planRelease(deps: PlanDeps, command: OperatorCommand): Planned {
     .filter(({ state }) => state === "rejected");
   if (holds.length === 0 && rejected.length === 0) return reject("not_found", `${JSON.stringify(name)} is not held`);
   const times = [...holds.map(({ at }) => at), ...rejected.map(({ endedAt }) => endedAt ?? 0)];
-  if (times.some((at) => isAfter(deps, command, at))) return laterHold(context, command);
+  if (times.some((at) => at > givenAt)) return laterHold(input);
   // The row of a policy stays: attempts are counted from the release of a given-up node.
   const changes = holds.map(
     (hold): JournalChange =>
@@ -166,22 +162,18 @@ function planRelease(deps: PlanDeps, command: OperatorCommand): Planned {
   return ok({ changes, reply: `${name} is released${retries}${lifted}`, node });
 }
 
-function planResetBreaker(deps: PlanDeps, command: OperatorCommand): Planned {
-  const { context, fleetHealth } = deps;
+function planResetBreaker({ policies, fleetHealth, now, givenAt }: PlanInput): Planned {
   const { open } = fleetHealth.state(false).breaker;
   const isOpen = open !== null;
-  if (isOpen && isAfter(deps, command, open.openedAt))
+  if (isOpen && open.openedAt > givenAt)
     return reject("conflict", "the breaker opened after this reset-breaker was given, and stays open");
-  const fellBack = context.policies
-    .active()
-    .flatMap(({ hasFallenBack, policy }) => (hasFallenBack ? [policy.spec.name] : []));
+  const fellBack = policies.active().flatMap(({ hasFallenBack, policy }) => (hasFallenBack ? [policy.spec.name] : []));
   if (!isOpen && fellBack.length === 0)
     return reject("conflict", "the breaker is not open, and no policy has fallen back to dry_run");
   const { changes, apply } = fleetHealth.resetBreaker(fellBack);
-  const since = String(context.remediationState.now());
   const policyChanges = fellBack.flatMap((name): JournalChange[] => [
     { kind: "fact", key: fallbackFactKey(name), value: null },
-    { kind: "fact", key: efficacySinceFactKey(name), value: since },
+    { kind: "fact", key: efficacySinceFactKey(name), value: String(now) },
   ]);
   const replies = isOpen ? ["the breaker is closed, and counts from zero"] : [];
   const modes = fellBack.length === 1 ? "has its configured mode" : "have their configured modes";
@@ -190,8 +182,9 @@ function planResetBreaker(deps: PlanDeps, command: OperatorCommand): Planned {
   return ok({ changes: [...changes, ...policyChanges], reply: replies.join("; "), apply });
 }
 
-function planAcceptInventory({ context, trustTracker }: PlanDeps, command: OperatorCommand): Planned {
-  const walk = context.observed.latest?.snapshot.fleet.lastWalk ?? null;
+function planAcceptInventory(input: PlanInput): Planned {
+  const { observed, sessionWalks, trustTracker, command } = input;
+  const walk = observed.latest?.snapshot.fleet.lastWalk ?? null;
   if (walk === null || (walk.isAborted && !walk.complete)) {
     const problem = "not every page of the node list could be read";
     const advice = "or raise safety.trust.max_missing if a page stays unreadable";
@@ -203,20 +196,20 @@ function planAcceptInventory({ context, trustTracker }: PlanDeps, command: Opera
   }
   const { changes, apply } = trustTracker.acceptMissing(walk.seenNodes, walk.missing);
   const missing = walk.missing === 0 ? "" : `; ${countNoun(walk.missing, "missing node")} accepted`;
-  const missingSessions = context.sessionWalks.acceptable()?.missing ?? 0;
+  const missingSessions = sessionWalks.acceptable()?.missing ?? 0;
   const sessions = missingSessions === 0 ? "" : `; ${countNoun(missingSessions, "missing session")} accepted`;
-  const lost = nodesOfAcceptableLosses(context).size;
+  const lost = new Set(acceptableLosses(input).map(({ node }) => node)).size;
   const losses = lost === 0 ? "" : `; the loss of ${countNoun(lost, "node")} after an action is accepted`;
   const reply = `the inventory baseline is now ${countNoun(walk.seenNodes, "node")}${missing}${sessions}${losses}`;
   const applyAll = () => {
     apply();
-    acceptLosses(context);
+    acceptLosses(input);
   };
   return ok({ changes, reply, apply: applyAll });
 }
 
 /** What each command changes. */
-const PLANNERS: Readonly<Record<OperatorCommand["command"], Planner>> = {
+const PLANNERS: Readonly<Record<OperatorCommand["command"], (input: PlanInput) => Planned>> = {
   pause: planPause,
   resume: planResume,
   approve: planApprove,
@@ -228,16 +221,16 @@ const PLANNERS: Readonly<Record<OperatorCommand["command"], Planner>> = {
 };
 
 /**
- * Returns an action if it is in one of `states` and its approval, or the request for one, has not expired. Otherwise
+ * Returns the action that a command is about if it is in one of `states` and its approval, or the request for one, has not expired. Otherwise
  * rejects the command. `problem` says what can't be done with an action in another state.
  */
 function findAction(
-  context: PlanDeps["context"],
-  id: string,
+  input: PlanInput,
   states: readonly ActionState[],
   problem: string,
 ): Result<Action, CommandRejection> {
-  const action = context.remediationState.records.action(id);
+  const { target: id } = input.command;
+  const action = input.remediationState.records.action(id);
   if (action === null)
     return reject("not_found", `there is no action ${id}: "approvals" lists those that can be approved or rejected`);
   const { state, node } = action;
@@ -246,7 +239,7 @@ function findAction(
     return reject("conflict", message);
   }
   if (!states.includes(state)) return reject("conflict", `${id} ${problem}: its state is ${state}`);
-  const expiry = approvalExpiry(context, action);
+  const expiry = approvalExpiry(input, action);
   return expiry === null ? ok(action) : reject("conflict", `${id} has expired: ${expiry}`);
 }
 

@@ -65,11 +65,8 @@ export type DecisionContext = Pick<
   "clock" | "observed" | "policies" | "remediationState" | "config"
 >;
 
-/** What changes to episodes depend on, and where they are recorded and reported. */
-export type EpisodeContext = Pick<
-  RemediationContext,
-  "observed" | "policies" | "remediationState" | "config" | "notifier" | "metrics" | "log"
->;
+/** What decisions and changes to episodes depend on, and where they are reported. */
+export type EpisodeContext = DecisionContext & Pick<RemediationContext, "notifier" | "metrics" | "log">;
 
 /** Access to the service, and what is known of it. */
 export type ServiceContext = Pick<

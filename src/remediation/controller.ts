@@ -42,7 +42,7 @@ export class RemediationController {
     const { fleetHealth, trustTracker, view } = this.#round;
     this.view = view;
     this.operatorCommands = createOperatorCommands({
-      context,
+      ...context,
       fleetHealth,
       trustTracker,
       stopping: signals.noNewSteps,

@@ -7,8 +7,8 @@ import type { Fleet } from "../model/snapshot.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import { runInSlices } from "../platform/event-loop.ts";
 import { slotsById } from "../policy/cel/field-readers.ts";
+import { ownQuarantine, wasRebootedByUs } from "../policy/episodes/attempts.ts";
 import { isBootShown } from "../policy/episodes/verification.ts";
-import { ownQuarantine, wasRebootedByUs } from "../policy/own-actions.ts";
 import type { DecisionContext, EpisodeContext } from "./context.ts";
 import { ownershipOf } from "./operator-holds.ts";
 

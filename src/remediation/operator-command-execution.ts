@@ -20,10 +20,7 @@ interface OperatorCommandsDeps extends PlanDeps {
  */
 export const createOperatorCommands = (deps: OperatorCommandsDeps) => ({
   /** Executes a command. If it succeeds, it is journaled with the operator's name. */
-  execute: async (command: OperatorCommand): Promise<CommandReply> =>
-    deps.stopping.aborted
-      ? reject("stopping", "the daemon is reloading or stopping, and nothing has changed; try again in a few seconds")
-      : execute(deps, command),
+  execute: (command: OperatorCommand) => execute(deps, command),
   /**
    * Journals the result of a reload. Without `problems` the new configuration is active. `operator` requested it, and is
    * null if unknown. `origin` is put before the text of the row.
@@ -31,9 +28,8 @@ export const createOperatorCommands = (deps: OperatorCommandsDeps) => ({
   noteReload(problems: readonly string[], operator: string | null, origin: string): void {
     const rest = problems.length > 1 ? ` (and ${problems.length - 1} more)` : "";
     const result = problems.length === 0 ? "the new configuration is active" : `rejected: ${problems[0]}${rest}`;
-    const { remediationState } = deps.context;
-    const row = { at: remediationState.now(), command: "reload", operator, node: null, action: null } as const;
-    remediationState.record([{ kind: "command", row: { ...row, detail: `${origin}${result}` } }]);
+    const row = { at: deps.remediationState.now(), command: "reload", operator, node: null, action: null } as const;
+    deps.remediationState.record([{ kind: "command", row: { ...row, detail: `${origin}${result}` } }]);
     countCommand(deps, "reload");
   },
 });
@@ -43,7 +39,12 @@ export type OperatorCommands = ReturnType<typeof createOperatorCommands>;
 
 /** Plans a command, journals it and its changes, and applies it. */
 async function execute(deps: OperatorCommandsDeps, command: OperatorCommand): Promise<CommandReply> {
-  const { remediationState } = deps.context;
+  if (deps.stopping.aborted)
+    return reject(
+      "stopping",
+      "the daemon is reloading or stopping, and nothing has changed; try again in a few seconds",
+    );
+  const { remediationState } = deps;
   const { command: name, operator } = command;
   let planned!: Planned;
   let plannedAt!: EpochMs;
@@ -97,5 +98,5 @@ const overwrittenRows = (
     return known === change.row ? [] : [{ ...change, row: { ...change.row, ...(ownership && { ownership }) } }];
   });
 
-const countCommand = ({ context }: OperatorCommandsDeps, command: OperatorCommandName): void =>
-  context.metrics.inc("proxywarden_operator_commands_total", { command, source: "operator" });
+const countCommand = ({ metrics }: OperatorCommandsDeps, command: OperatorCommandName): void =>
+  metrics.inc("proxywarden_operator_commands_total", { command, source: "operator" });

@@ -3,6 +3,7 @@ import type { NodeHold } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { OperatorCommandName, Pause } from "../model/remediation/operator-command.ts";
 import { type EpochMs, formatTime } from "../model/time.ts";
+import { withOwnership } from "../policy/guards/node-guards.ts";
 import type { RemediationRecords } from "../policy/remediation-records.ts";
 import type { EpisodeContext } from "./context.ts";
 import type { JournalClock } from "./state/journal-clock.ts";
@@ -42,11 +43,8 @@ export const ownershipOf = (hold: NodeHold | null): NodeHold["ownership"] =>
  * Returns what is in force of a hold at `now`: the hold itself or, if it has ended, the one of kind `ownership` that it
  * has in addition; null if neither is.
  */
-function holdAt(hold: NodeHold, now: EpochMs): NodeHold | null {
-  const { node, policy, until, ownership } = hold;
-  if (until === null || until > now) return hold;
-  return ownership !== undefined && ownership.until > now ? { node, policy, kind: "ownership", ...ownership } : null;
-}
+const holdAt = (hold: NodeHold, now: EpochMs): NodeHold | null =>
+  withOwnership(hold).find(({ until }) => until === null || until > now) ?? null;
 
 /** Returns what is in force of each hold at `now`, without those of which nothing is. */
 export const holdsAt = (holds: readonly NodeHold[], now: EpochMs): readonly NodeHold[] =>

@@ -32,13 +32,10 @@ export class PolicySet {
   /** The expression in `safety.protected`, or null if no node is protected. */
   readonly protectedNodes: Expression | null;
   readonly #ceiling: Mode;
-  readonly #records: Pick<RemediationRecords, "fact">;
+  readonly #records: RemediationRecords;
   readonly #earlier = new Map<string, Policy | null>();
 
-  constructor(
-    { policies, safety }: Pick<RemediationConfig, "policies" | "safety">,
-    records: Pick<RemediationRecords, "fact">,
-  ) {
+  constructor({ policies, safety }: RemediationConfig, records: RemediationRecords) {
     this.all = policies.map(compilePolicy);
     this.protectedNodes = safety.protected === null ? null : mustCompile(safety.protected);
     this.#ceiling = safety.mode;

@@ -8,7 +8,7 @@ import type { Episode } from "../model/remediation/episode.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import type { Fleet } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
-import { isRecentReboot, ownActions, wasRebootedByUs } from "../policy/own-actions.ts";
+import { isRecentReboot, ownActions, wasRebootedByUs } from "../policy/episodes/attempts.ts";
 import { lapsedTimer } from "../policy/timer.ts";
 import type { DecisionContext, EpisodeContext } from "./context.ts";
 import { withdraw } from "./execution/episode-transitions.ts";
@@ -113,11 +113,7 @@ function recordChangingCreatedAt(state: RemediationState, now: MonotonicMs): voi
 }
 
 /** Returns the number of nodes whose `created_at` is known. */
-function countKnown({ createdAtMs, slots }: Fleet): number {
-  let known = 0;
-  for (let slot = 0; slot < slots; slot++) if (!Number.isNaN(createdAtMs.at(slot))) known++;
-  return known;
-}
+const countKnown = ({ createdAtMs }: Fleet): number => createdAtMs.toArray().filter((at) => !Number.isNaN(at)).length;
 
 function isDifferent({ observed, remediationState }: IdentityDeps, known: EpochMs | undefined, node: NodeId): boolean {
   const current = observed.createdAtOf(node);

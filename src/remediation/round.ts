@@ -15,7 +15,6 @@ import {
   buildCandidate,
   createGuardFacts,
   type FactsOf,
-  firingNodes,
   nextAction,
   oldSessionsBlocker,
 } from "./evaluation/decision-input.ts";
@@ -52,12 +51,12 @@ export class RemediationRound {
   readonly trustTracker: InventoryTrustTracker;
   readonly health: RoundHealth;
   readonly view: RemediationView;
-  readonly #collectFacts: FactsOf;
+  readonly collectFacts: FactsOf;
+  readonly policyEvaluator: PolicyEvaluator;
+  readonly actionPlanner: ActionPlanner;
   readonly #context: RemediationContext;
   readonly #signals: ExecutionSignals;
-  readonly #policyEvaluator: PolicyEvaluator;
   readonly #episodeTracker: EpisodeTracker;
-  readonly #actionPlanner: ActionPlanner;
   readonly #externalActions;
   readonly #sendFleetAlerts: (trust: TrustAssessment) => void;
   /** Sequence number of the snapshot that was assessed last. */
@@ -72,18 +71,10 @@ export class RemediationRound {
     this.fleetHealth = new FleetHealth(context);
     this.trustTracker = new InventoryTrustTracker(context);
     this.health = new RoundHealth(context);
-    const { fleetHealth, trustTracker } = this;
-    this.#collectFacts = createGuardFacts(context, fleetHealth, trustTracker);
-    this.#actionPlanner = new ActionPlanner(context);
-    this.#policyEvaluator = new PolicyEvaluator(context, fleetHealth);
-    const leader = {
-      trustTracker,
-      roundHealth: this.health,
-      policyEvaluator: this.#policyEvaluator,
-      decisionLog: this.#actionPlanner.decisionLog,
-      collectFacts: this.#collectFacts,
-    };
-    this.view = createStatusView({ context, fleetHealth, leader });
+    this.collectFacts = createGuardFacts(context, this.fleetHealth, this.trustTracker);
+    this.actionPlanner = new ActionPlanner(context);
+    this.policyEvaluator = new PolicyEvaluator(context, this.fleetHealth);
+    this.view = createStatusView({ context, fleetHealth: this.fleetHealth, leader: this });
     this.#episodeTracker = new EpisodeTracker(context);
     this.#externalActions = createExternalActions(context);
     this.#sendFleetAlerts = createFleetAlerts(context, this.fleetHealth);
@@ -105,7 +96,7 @@ export class RemediationRound {
       return;
     }
     await this.#queryExternalBlockers();
-    const steps = await this.#actionPlanner.plan(oncePerKey(this.#collectFacts));
+    const steps = await this.actionPlanner.plan(oncePerKey(this.collectFacts));
     await this.setGauges();
     if (steps.length > 0) {
       await this.#takeSteps(steps);
@@ -136,7 +127,7 @@ export class RemediationRound {
     const wasUntrusted = this.trustTracker.current().isUntrusted;
     const hasBeenUntrusted = wasUntrusted || this.#hasBeenUntrusted;
     this.#hasBeenUntrusted = false;
-    if (hasBeenUntrusted) await this.#policyEvaluator.markUntrusted();
+    if (hasBeenUntrusted) await this.policyEvaluator.markUntrusted();
     if (!wasUntrusted) await this.#evaluate();
     // Found in slices here, so that the counts below don't block the event loop.
     await runInSlices(findFiringNodes(observed.fleet, remediationState.records, policies.active()), clock);
@@ -155,7 +146,7 @@ export class RemediationRound {
       findReplacedNodes(this.#context, this.#context.detailReporter),
       this.#context.clock,
     );
-    await this.#policyEvaluator.evaluate(replaced);
+    await this.policyEvaluator.evaluate(replaced);
     await nextTurn();
     await this.#externalActions.detect();
     const { remediationState } = this.#context;
@@ -183,7 +174,7 @@ export class RemediationRound {
 
   /** Sets the gauges of remediation. They don't need a snapshot. */
   setGauges(): Promise<void> {
-    const lastDecisions = this.#actionPlanner.decisionLog.lastDecisions();
+    const lastDecisions = this.actionPlanner.decisionLog.lastDecisions();
     return runInSlices(setGauges(this.#context, this.view, lastDecisions), this.#context.clock);
   }
 
@@ -192,19 +183,19 @@ export class RemediationRound {
     const { externalBlockerCache, policies, remediationState } = this.#context;
     await Promise.all(
       policies.all
-        .filter(({ spec }) => spec.blockedBy.length > 0 && firingNodes(remediationState, spec.name).length > 0)
+        .filter(({ spec }) => spec.blockedBy.length > 0 && remediationState.records.firingNodes(spec.name).length > 0)
         .map((policy) => externalBlockerCache.refresh(policy, this.#signals.noNewSteps, QUERY_INTERVAL_MS)),
     );
   }
 
   /** Takes planned steps one after another. Each is decided on again, because the ones before it may take minutes. */
   async #takeSteps(steps: readonly Candidate[]): Promise<void> {
-    let factsOf = oncePerKey(this.#collectFacts);
+    let factsOf = oncePerKey(this.collectFacts);
     for (const [index, planned] of steps.entries()) {
       // Most steps of a mass event may be held by now, and deciding on them takes long.
       if (index % STEPS_PER_TURN === STEPS_PER_TURN - 1) {
         await nextTurn();
-        factsOf = oncePerKey(this.#collectFacts);
+        factsOf = oncePerKey(this.collectFacts);
       }
       if (this.#signals.noNewSteps.aborted) return;
       // A step may wait for minutes, and newer data may show a storm, or that a node has recovered.
@@ -213,15 +204,15 @@ export class RemediationRound {
         // steps first.
         if (index > 0 && hasFailed(planned)) return;
         await this.#assess();
-        factsOf = oncePerKey(this.#collectFacts);
+        factsOf = oncePerKey(this.collectFacts);
         if (this.#signals.noNewSteps.aborted) return;
       }
       const isNotify = nextStep(planned)?.action === "notify";
       const dryRun = isDryRun(planned.active);
-      const candidate = this.#actionPlanner.confirm(planned, factsOf(dryRun));
+      const candidate = this.actionPlanner.confirm(planned, factsOf(dryRun));
       if (candidate === null) continue;
       // The step changes the facts, so the next step is decided on with new ones.
-      factsOf = oncePerKey(this.#collectFacts);
+      factsOf = oncePerKey(this.collectFacts);
       if (isNotify) {
         sendNotifyStep(this.#context, candidate);
         await nextTurn();
@@ -244,7 +235,7 @@ export class RemediationRound {
     this.#externalActions.detectOn(action.node);
     const active = this.#context.policies.findActive(action.policy)!;
     const candidate = buildCandidate(this.#context, active, action.node);
-    const problem = precondition(action, candidate, this.#collectFacts(action.dryRun));
+    const problem = precondition(action, candidate, this.collectFacts(action.dryRun));
     const blocker = candidate === null ? null : oldSessionsBlocker(this.#context, candidate);
     return problem ?? (blocker === null ? null : `${blocker.reason}: ${blocker.detail}`);
   }

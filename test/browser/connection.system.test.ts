@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
 import { ok } from "../../src/base/result.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
-import type { Decision } from "../../src/model/remediation/decision.ts";
+import type { Decision } from "../../src/model/remediation/episode.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { startWebServer } from "../../src/web/http/server.ts";

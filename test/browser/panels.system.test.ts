@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { UIDS } from "../../grafana/dashboard.ts";
-import type { Decision } from "../../src/model/remediation/decision.ts";
+import type { Decision } from "../../src/model/remediation/episode.ts";
 import type { JournalQuery } from "../../src/model/remediation/journal.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
 import { waitUntil } from "../integration/wait-until.ts";

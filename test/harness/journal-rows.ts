@@ -1,6 +1,5 @@
 import type { SqliteStateStore } from "../../src/journal/sqlite/store.ts";
-import type { Decision } from "../../src/model/remediation/decision.ts";
-import type { Action, Episode } from "../../src/model/remediation/episode.ts";
+import type { Action, Decision, Episode } from "../../src/model/remediation/episode.ts";
 import type { OperatorCommandRow } from "../../src/model/remediation/operator-command.ts";
 
 interface Rows {

@@ -5,8 +5,7 @@ import type { CollectionSettings } from "../../src/collectors/collector-manager.
 import type { ChurnRates, Fault, FaultKind, FleetRates, Scenario } from "../../src/config/schema/scenario.ts";
 import { createMemoryStateStore, type SqliteStateStore } from "../../src/journal/sqlite/store.ts";
 import type { Clock, Transport, TransportRequest } from "../../src/model/ports.ts";
-import type { Decision } from "../../src/model/remediation/decision.ts";
-import type { Action, Episode } from "../../src/model/remediation/episode.ts";
+import type { Action, Decision, Episode } from "../../src/model/remediation/episode.ts";
 import type { JournalChange } from "../../src/model/remediation/journal.ts";
 import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import type { RemediationConfig } from "../../src/remediation/context.ts";

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { MODES } from "../../src/model/policy/policy.ts";
-import type { Decision } from "../../src/model/remediation/decision.ts";
 import {
   ACTION_OUTCOMES,
   type Action,
   CLOSED_STATES,
+  type Decision,
   type Episode,
   type NodeHold,
   OPEN_STATES,

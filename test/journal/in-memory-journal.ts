@@ -1,5 +1,4 @@
-import type { Decision } from "../../src/model/remediation/decision.ts";
-import type { Action, Episode, NodeHold, TimerRow } from "../../src/model/remediation/episode.ts";
+import type { Action, Decision, Episode, NodeHold, TimerRow } from "../../src/model/remediation/episode.ts";
 import type { Journal, JournalChange, JournalContents, JournalQuery } from "../../src/model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../../src/model/remediation/operator-command.ts";
 import { countsAsAttempt } from "../../src/policy/episodes/attempts.ts";

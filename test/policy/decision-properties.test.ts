@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MODES } from "../../src/model/policy/policy.ts";
-import type { Blocker } from "../../src/model/remediation/decision.ts";
+import type { Blocker } from "../../src/model/remediation/episode.ts";
 import { decide, GUARDS, HOLD_REASON_ROWS, HOLD_REASONS } from "../../src/policy/decision.ts";
 import { steps } from "../harness/policies.ts";
 import { propertyRuns } from "../harness/run-length.ts";

@@ -9,8 +9,8 @@ import {
   OPEN_STATES,
   type TimerRow,
 } from "../../src/model/remediation/episode.ts";
+import { isInFlight } from "../../src/policy/episodes/attempts.ts";
 import { countFleet, disruptedEpisodes, findFiringNodes } from "../../src/policy/fleet-counts.ts";
-import { isInFlight } from "../../src/policy/own-actions.ts";
 import type { ActivePolicy } from "../../src/policy/policy.ts";
 import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import { INACTIVE } from "../../src/policy/timer.ts";

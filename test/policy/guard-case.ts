@@ -1,14 +1,13 @@
 import { HOUR_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Safety } from "../../src/config/schema/safety.ts";
 import type { PolicySpec } from "../../src/model/policy/policy.ts";
-import type { Blocker } from "../../src/model/remediation/decision.ts";
-import type { Action, Episode, NodeHold, Quarantine, TimerRow } from "../../src/model/remediation/episode.ts";
+import type { Action, Blocker, Episode, NodeHold, Quarantine, TimerRow } from "../../src/model/remediation/episode.ts";
+import { isInFlight } from "../../src/policy/episodes/attempts.ts";
 import type { PolicyEvaluation, Verdict } from "../../src/policy/evaluation.ts";
 import { countFleet } from "../../src/policy/fleet-counts.ts";
 import type { Candidate, GuardFacts, GuardRow, NodeObservation } from "../../src/policy/guards/guard-types.ts";
 import { effectiveLimits } from "../../src/policy/guards/safety-limits.ts";
 import { CLOSED_BREAKER } from "../../src/policy/guards/storm-and-breaker.ts";
-import { isInFlight } from "../../src/policy/own-actions.ts";
 import { type ActivePolicy, compilePolicy } from "../../src/policy/policy.ts";
 import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import type { Timer } from "../../src/policy/timer.ts";

@@ -4,12 +4,13 @@ import {
   type Action,
   CLOSED_STATES,
   type Episode,
+  isUnfinished,
   type NodeHold,
   OPEN_STATES,
   type TimerRow,
 } from "../../src/model/remediation/episode.ts";
 import { formatId, type JournalChange } from "../../src/model/remediation/journal.ts";
-import { isUnfinished, RemediationRecords } from "../../src/policy/remediation-records.ts";
+import { RemediationRecords } from "../../src/policy/remediation-records.ts";
 import { toTimerRow } from "../../src/policy/timer.ts";
 import { propertyRuns } from "../harness/run-length.ts";
 import { actionOf, episodeOf, holdOf, timerOf } from "../journal/arbitrary-changes.ts";

@@ -6,7 +6,7 @@ import { createDaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { ExternalBlockers } from "../../model/ports.ts";
-import type { Decision } from "../../model/remediation/decision.ts";
+import type { Decision } from "../../model/remediation/episode.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { createNotifier } from "../../notify/notifier.ts";
 import { createFailureLog } from "../../platform/log.ts";

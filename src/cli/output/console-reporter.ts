@@ -1,10 +1,8 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../../model/node.ts";
-import type { Decision } from "../../model/remediation/decision.ts";
-import type { Action } from "../../model/remediation/episode.ts";
+import { type Action, type Decision, isUnfinished } from "../../model/remediation/episode.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import { isUnfinished } from "../../policy/remediation-records.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import type { EventLog } from "../../web/api/event-log.ts";
 import { summarizeTimes } from "../../web/api/fleet-columns.ts";

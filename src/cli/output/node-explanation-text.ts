@@ -1,5 +1,5 @@
 import { ID_PREFIX } from "../../model/node.ts";
-import type { Blocker, Evidence } from "../../model/remediation/decision.ts";
+import type { Blocker, Evidence } from "../../model/remediation/episode.ts";
 import { EXPLAINED_ROWS_MAX } from "../../model/remediation/journal.ts";
 import type { ActionView, DecisionView, EpisodeView, HoldView, OperatorCommandView } from "../../web/api/row-views.ts";
 import { answerLabel, requestLabel } from "../../web/ui/page/activity/activity-lines.ts";

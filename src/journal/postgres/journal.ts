@@ -1,4 +1,4 @@
-import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
+import { type Journal, type JournalChange, rowKeyOf } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import {
   DECISIONS_MAX,
@@ -13,7 +13,8 @@ import {
   WRITES,
   type Write,
 } from "../row-changes.ts";
-import { createRowQueries, loadContents, type RowQueries } from "../row-queries.ts";
+import { createRowQueries, loadContents } from "../row-queries.ts";
+import type { StateReader } from "../state-export.ts";
 import { type Database, READ_SNAPSHOT, toJsonText } from "./database.ts";
 import { type Lease, SHORT_LOCK_WAIT } from "./lease.ts";
 
@@ -64,7 +65,7 @@ export function createPostgresJournal(database: Database, lease: Lease): Journal
  * Creates the queries of a journal, in a database whose schema is current. Those of rows, which users make, have
  * connections of their own ({@link Database.history}).
  */
-export const createJournalQueries = (database: Database): RowQueries & Pick<Journal, "load"> => {
+export const createJournalQueries = (database: Database): StateReader & Pick<Journal, "load"> => {
   const { decisions, actions, episodes, operatorCommands } = createRowQueries(database.history(), database.schema);
   return {
     ...createRowQueries(database, database.schema),
@@ -82,13 +83,8 @@ export const createJournalQueries = (database: Database): RowQueries & Pick<Jour
  * array. Only the last change of each row is written. Throws for invalid changes.
  */
 export function commitParameters(changes: readonly JournalChange[]): readonly string[] {
-  const last = new Map<string, RowChange>();
-  for (const [index, change] of changes.entries()) {
-    const rowChange = rowChangeOf(change);
-    const { key } = TABLES[rowChange.table];
-    const identity = key === "" ? [index] : namesOf(key).map((name) => rowChange.columns[name]);
-    last.set(JSON.stringify([rowChange.table, ...identity]), rowChange);
-  }
+  const last = new Map<string | number, RowChange>();
+  for (const [index, change] of changes.entries()) last.set(rowKeyOf(change) ?? index, rowChangeOf(change));
   return WRITES.map(({ table, isDelete }) => {
     const own = [...last.values()].filter((row) => row.table === table && row.isDelete === isDelete);
     return toJsonText(own.map(({ columns, body }) => ({ ...columns, body })));

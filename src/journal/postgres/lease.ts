@@ -1,6 +1,5 @@
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
-import type { Clock } from "../../model/ports.ts";
-import type { LeaseHolder, Lease as LeasePort } from "../../model/shared-state.ts";
+import type { Clock, LeaseHolder, Lease as LeasePort } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { unusableVersionFailure } from "../open-failure.ts";
 import type { Database } from "./database.ts";

@@ -1,9 +1,8 @@
 import { type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { errorMessage, fail, ok, type Result } from "../../base/result.ts";
-import type { CallCounter, StateStore } from "../../model/ports.ts";
+import type { CallCounter, ForwardedCommands, SharedState, StateStore } from "../../model/ports.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { CommandReply, OperatorCommand } from "../../model/remediation/operator-command.ts";
-import type { ForwardedCommands, SharedState } from "../../model/shared-state.ts";
 import { type StoreFailure, storeFailure } from "../open-failure.ts";
 import { callsSince, createRowQueries } from "../row-queries.ts";
 import { notEmptyError, STATE_TABLES, type StateReader, type StateRow } from "../state-export.ts";

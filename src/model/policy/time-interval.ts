@@ -38,29 +38,19 @@ export const LOCAL_ZONE = "Local";
  */
 export function matchesDay({ weekdays, daysOfMonth, months, years }: IntervalSpec, day: number): boolean {
   const date = new Date(day * DAY_MS);
-  const [year, month, dayOfMonth] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
+  const days = (Date.UTC(year, month + 1, 1) - Date.UTC(year, month, 1)) / DAY_MS;
+  // Unlike in Alertmanager, the ends are not clamped to the month. The result for a day of that month is the same.
+  const fromStart = (value: number) => (value < 0 ? days + value + 1 : value);
   return (
     isWithin(weekdays, date.getUTCDay()) &&
     isWithin(months, month + 1) &&
     isWithin(years, year) &&
-    isDayOfMonth(daysOfMonth, dayOfMonth, year, month)
+    isWithin(
+      daysOfMonth?.map(({ begin, end }) => ({ begin: fromStart(begin), end: fromStart(end) })),
+      date.getUTCDate(),
+    )
   );
-}
-
-/**
- * Returns whether a day of the month is within the ranges. Unlike Alertmanager, this does not clamp both ends to the
- * month, but the result for a day of that month is the same.
- */
-function isDayOfMonth(
-  ranges: readonly NumberRange[] | undefined,
-  dayOfMonth: number,
-  year: number,
-  month: number,
-): boolean {
-  if (ranges === undefined) return true;
-  const days = (Date.UTC(year, month + 1, 1) - Date.UTC(year, month, 1)) / DAY_MS;
-  const fromStart = (value: number) => (value < 0 ? days + value + 1 : value);
-  return ranges.some(({ begin, end }) => dayOfMonth >= fromStart(begin) && dayOfMonth <= fromStart(end));
 }
 
 const isWithin = (ranges: readonly NumberRange[] | undefined, value: number): boolean =>

@@ -1,7 +1,7 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { NodeId, NodeStatus } from "../node.ts";
+import type { Mode } from "../policy/policy.ts";
 import type { EpochMs } from "../time.ts";
-import type { Evidence } from "./decision.ts";
 
 /** The timer of a policy for a node, as the journal stores it. Without a row the timer is inactive. */
 export interface TimerRow {
@@ -120,28 +120,27 @@ export const ACTION_OUTCOMES = ["verified", "ineffective", "refused", "failed", 
 export type ActionOutcome = (typeof ACTION_OUTCOMES)[number];
 
 /**
- * The state of an action:
+ * The states of an action that is not over:
  * - `awaiting`: an operator must approve it.
  * - `approved`: an operator approved it.
  * - `intended`: it is journaled, and the node is read again before the action is sent.
  * - `posting`: it is being sent, which was journaled first.
  * - `sent`: a response arrived, or the action is in doubt, and it is being verified.
+ */
+const UNFINISHED_STATES = ["awaiting", "approved", "intended", "posting", "sent"] as const;
+/**
+ * The states of an action that is over:
  * - `ended`: it has an outcome.
  * - `withdrawn`: it was never sent, because the decision changed.
  * - `rejected`: it was never sent, because an operator rejected it.
  * - `lapsed`: it was never sent, because its evidence no longer holds, the approval or the request for it expired, or
  *   an operator lifted its rejection.
  */
-export type ActionState =
-  | "awaiting"
-  | "approved"
-  | "intended"
-  | "posting"
-  | "sent"
-  | "ended"
-  | "withdrawn"
-  | "rejected"
-  | "lapsed";
+const FINISHED_STATES = ["ended", "withdrawn", "rejected", "lapsed"] as const;
+export type ActionState = (typeof UNFINISHED_STATES)[number] | (typeof FINISHED_STATES)[number];
+
+/** Returns whether there is something left to do or to observe for an action. */
+export const isUnfinished = ({ state }: Action): boolean => UNFINISHED_STATES.some((each) => each === state);
 
 /** What proves a reboot: uptime fell, the status `rebooting` was observed, or the boot time is after the POST. */
 export type RebootProof = "uptime_fell" | "rebooting_seen" | "boot_after_post" | "none";
@@ -230,3 +229,34 @@ export interface NodeHold {
 
 /** A hold of a node that another client or an operator acted on. */
 type OwnershipHold = Pick<NodeHold, "at" | "reason"> & { readonly until: EpochMs };
+
+/** One reason to hold a node, with a text that contains the numbers. `src/policy/guards` has a row for each reason. */
+export interface Blocker<Reason extends string = string> {
+  readonly reason: Reason;
+  readonly detail: string;
+}
+
+/** The basis of a decision: the values of the node that the policy's expressions read. */
+export interface Evidence {
+  /** Values by field, such as `node.status`; timestamps in ISO 8601. */
+  readonly fields: Readonly<Record<string, string | number | boolean>>;
+  /** When the oldest value was observed, on the journal's clock. */
+  readonly observedAt: EpochMs;
+}
+
+/** Whether an action is taken on a node or the node is held, and why. */
+export interface Decision<Reason extends string = string> {
+  readonly at: EpochMs;
+  readonly policy: string;
+  readonly node: NodeId;
+  /** Id of the episode, or null if none has begun because of a blocker. */
+  readonly episode: string | null;
+  /** Index of the policy's step. */
+  readonly step: number;
+  /** Effective mode: the lowest of the policy's mode, safety.mode and the mode allowed by its efficacy. */
+  readonly mode: Mode;
+  readonly verdict: "act" | "hold";
+  /** Empty if the verdict is `act`. */
+  readonly blockers: readonly Blocker<Reason>[];
+  readonly evidence: Evidence;
+}

@@ -1,7 +1,6 @@
 import type { NodeId } from "../node.ts";
 import type { EpochMs } from "../time.ts";
-import type { Decision } from "./decision.ts";
-import type { Action, Episode, NodeHold, TimerRow } from "./episode.ts";
+import type { Action, Decision, Episode, NodeHold, TimerRow } from "./episode.ts";
 import type { OperatorCommandRow } from "./operator-command.ts";
 
 /** One change to the journal. A row replaces the row with the same key; the key of a timer is its policy and node. */
@@ -67,6 +66,30 @@ export interface Journal extends JournalQueries {
   commit(changes: readonly JournalChange[]): Promise<void>;
   /** Deletes rows that ended or were decided before `before`, a bounded number per call. */
   prune(before: EpochMs): Promise<void>;
+}
+
+/** Returns a text that identifies the row of a change, or null if the change adds a row and replaces none. */
+export function rowKeyOf(change: JournalChange): string | null {
+  switch (change.kind) {
+    case "timer":
+      return `timer\0${change.row.policy}\0${change.row.node}`;
+    case "timer_gone":
+      return `timer\0${change.policy}\0${change.node}`;
+    case "episode":
+    case "action":
+      return change.row.id;
+    case "hold":
+      return `hold\0${change.row.policy ?? ""}\0${change.row.node}`;
+    case "hold_gone":
+      return `hold\0${change.policy ?? ""}\0${change.node}`;
+    case "fact":
+      return `fact\0${change.key}`;
+    case "decision":
+    case "command":
+      return null;
+    default:
+      return change satisfies never;
+  }
 }
 
 /** Returns the identifier of an episode or action, such as `ep-12` or `act-13`. Both share one sequence, from 1. */

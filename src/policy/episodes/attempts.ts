@@ -1,9 +1,13 @@
+import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../base/duration.ts";
 import type { Safety } from "../../config/schema/safety.ts";
-import type { NodeId } from "../../model/node.ts";
+import type { NodeId, NodeStatus } from "../../model/node.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
-import type { Episode, NodeHold } from "../../model/remediation/episode.ts";
+import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { RemediationRecords } from "../remediation-records.ts";
+
+/** Time for which a reboot that we sent explains a rebooting node or a lower uptime. */
+const OWN_REBOOT_MS: DurationMs = HOUR_MS;
 
 /**
  * Returns whether an episode has acted, so that its node may still be changing. A suspended episode waits for the
@@ -24,6 +28,19 @@ export const endedAt = ({ closedAt, stateAt }: Episode): EpochMs => closedAt ?? 
 export function givenUpHold(records: RemediationRecords, node: NodeId, policy: string): NodeHold | null {
   const hold = records.hold(node, policy);
   return hold?.kind === "given_up" && hold.until === null ? hold : null;
+}
+
+/**
+ * Returns whether a policy has given up on a node, or gave up its last episode on the node since the timer began. False
+ * while an episode on the node is open and not suspended.
+ */
+export function isGivenUp(records: RemediationRecords, policy: string, node: NodeId, dryRun: boolean): boolean {
+  if (records.openEpisode(node, dryRun) !== null) return false;
+  const last = records.closedEpisodesOf(node, dryRun).findLast((episode) => episode.policy === policy);
+  const since = records.timer(policy, node).since ?? Number.POSITIVE_INFINITY;
+  const isLastGivenUp = last?.state === "given_up" && (last.closedAt ?? 0) >= since;
+  // The hold outlasts the episodes in memory.
+  return isLastGivenUp || (!dryRun && givenUpHold(records, node, policy) !== null);
 }
 
 /** Returns when an operator released a node that a policy had given up, or 0 if never. Earlier attempts don't count. */
@@ -79,3 +96,62 @@ export function measureEfficacy(
   const isTooLow = window > 0 && last.length >= window && healed < minSuccess * last.length - 1e-9;
   return { nodes: last.length, healed, isTooLow };
 }
+
+/** Returns our actions on a node under any policy, of the episodes for which `isIncluded` returns true. */
+export const ownActions = (
+  records: RemediationRecords,
+  node: NodeId,
+  isIncluded: (episode: Episode) => boolean = () => true,
+): readonly Action[] =>
+  records
+    .episodesOf(node, false)
+    .filter(isIncluded)
+    .flatMap(({ id }) => records.actionsOf(id));
+
+/** Returns whether an action is being sent, or was sent and is not yet verified. */
+export const isInFlight = ({ state }: Action): boolean => state === "posting" || state === "sent";
+
+/** Returns whether the service may have executed an action. */
+const mayBeExecuted = ({ sentAt, outcome }: Action): boolean =>
+  sentAt !== null && outcome !== "failed" && outcome !== "refused";
+
+/** Returns whether an action is a reboot that may have been executed recently. */
+export const isRecentReboot = (action: Action, now: EpochMs): boolean =>
+  action.request.kind === "reboot" && mayBeExecuted(action) && now - action.sentAt! <= OWN_REBOOT_MS;
+
+/** Returns whether we rebooted a node recently, under any policy. */
+export const wasRebootedByUs = (records: RemediationRecords, node: NodeId, now: EpochMs): boolean =>
+  ownActions(records, node).some((action) => isRecentReboot(action, now));
+
+/**
+ * Returns our last quarantine that may be in effect on a node, under any policy, unless an operator lifted it; null if
+ * there is none.
+ */
+export const ownQuarantine = (records: RemediationRecords, node: NodeId, now: EpochMs): Action | null =>
+  ownActions(records, node, ({ state }) => state !== "freed").findLast((action) => isQuarantineUntil(action, now)) ??
+  null;
+
+/**
+ * Returns whether a node has its status because of an action of ours whose step is over: the service may execute an
+ * action long after it answered. A node that was down before the action is not counted, nor is one whose quarantine an
+ * operator lifted.
+ */
+export function isLateEffect(records: RemediationRecords, action: Action, status: NodeStatus, now: EpochMs): boolean {
+  const { node, episode, statusBefore, dryRun } = action;
+  if (dryRun || statusBefore === "offline" || statusBefore === "rebooting") return false;
+  const isEffect =
+    status === "rebooting"
+      ? isRecentReboot(action, now)
+      : (status === "quarantined" || status === "maintenance") && isQuarantineUntil(action, now);
+  if (!isEffect || records.episode(episode)?.state === "freed") return false;
+  const episodes = records.episodesOf(node, false);
+  // The quarantine of an open episode is counted with the episode.
+  const isCounted = episodes.some(({ closedAt, quarantine }) => closedAt === null && quarantine !== null);
+  return !isCounted && episodes.some(({ id }) => id === episode);
+}
+
+/** Returns whether an action is a quarantine that may have been executed and lasts longer than `at`. */
+const isQuarantineUntil = (action: Action, at: EpochMs): boolean =>
+  action.request.kind === "quarantine" &&
+  mayBeExecuted(action) &&
+  action.sentAt! + action.request.durationMinutes * MINUTE_MS > at;

@@ -5,8 +5,7 @@ import type { Action, Episode, Quarantine } from "../../model/remediation/episod
 import type { EpochMs } from "../../model/time.ts";
 import type { NodeObservation } from "../guards/guard-types.ts";
 import { type ActivePolicy, isDryRun } from "../policy.ts";
-import { transition } from "./episode-states.ts";
-import { isDown, isUnlisted } from "./lost-nodes.ts";
+import { isDown, isUnlisted, transition } from "./episode-states.ts";
 import type { StepResult } from "./verification.ts";
 
 /**

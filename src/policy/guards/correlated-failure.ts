@@ -89,13 +89,7 @@ export function mergeIncident(incidents: readonly Incident[], more: Incident): r
 export const joinIncidents = (
   incidents: readonly Incident[],
   down: readonly Pick<Onset, "node" | "domain">[],
-): readonly Incident[] =>
-  incidents.map((incident) =>
-    addNodes(
-      incident,
-      down.filter(({ domain }) => domain === incident.domain),
-    ),
-  );
+): readonly Incident[] => incidents.map((incident) => addNodes(incident, down));
 
 /** Adds the nodes that failed during an incident, or at most `withinMs` before or after it. */
 function extendIncident(incident: Incident, onsets: readonly Onset[], withinMs: DurationMs): Incident {
@@ -106,9 +100,9 @@ function extendIncident(incident: Incident, onsets: readonly Onset[], withinMs: 
   );
 }
 
-/** Adds nodes to an incident; returns the same object if it has all of them. */
-function addNodes(incident: Incident, more: readonly Pick<Onset, "node">[]): Incident {
-  const added = more.filter(({ node }) => !incident.nodes.has(node));
+/** Adds the nodes of its region or country to an incident; returns the same object if it has all of them. */
+function addNodes(incident: Incident, more: readonly Pick<Onset, "node" | "domain">[]): Incident {
+  const added = more.filter(({ node, domain }) => domain === incident.domain && !incident.nodes.has(node));
   return added.length === 0
     ? incident
     : { ...incident, nodes: new Set([...incident.nodes, ...added.map(({ node }) => node)]) };

@@ -1,9 +1,8 @@
 import { formatSecondsLeft } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Blocker } from "../../model/remediation/decision.ts";
-import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
-import { isLost } from "../episodes/lost-nodes.ts";
-import { isRecentReboot, ownQuarantine, wasRebootedByUs } from "../own-actions.ts";
+import type { Action, Blocker, Episode, NodeHold } from "../../model/remediation/episode.ts";
+import { isRecentReboot, ownQuarantine, wasRebootedByUs } from "../episodes/attempts.ts";
+import { isLost } from "../episodes/episode-states.ts";
 import { isDryRun } from "../policy.ts";
 import { type Candidate, defineGuard, defineSimpleGuard, type GuardFacts, type HoldReasonRow } from "./guard-types.ts";
 
@@ -64,9 +63,11 @@ export const holdGuard = defineGuard({
   },
 });
 
-/** Returns a hold and the one of kind `ownership` behind it, which may last longer. */
-const withOwnership = (hold: NodeHold): readonly NodeHold[] =>
-  hold.ownership === undefined ? [hold] : [hold, { ...hold, kind: "ownership", ...hold.ownership }];
+/** Returns a hold and the one of kind `ownership` that it has in addition, which may last longer. */
+export function withOwnership(hold: NodeHold): readonly NodeHold[] {
+  const { node, policy, ownership } = hold;
+  return ownership === undefined ? [hold] : [hold, { node, policy, kind: "ownership", ...ownership }];
+}
 
 /** Holds nodes on which an operator, the service or another policy is acting. */
 export const statusGuard = defineGuard({

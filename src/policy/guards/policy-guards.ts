@@ -1,4 +1,4 @@
-import { isAcceptableLoss } from "../episodes/lost-nodes.ts";
+import { isAcceptableLoss } from "../episodes/episode-states.ts";
 import { isDryRun } from "../policy.ts";
 import { defineGuard, defineSimpleGuard } from "./guard-types.ts";
 

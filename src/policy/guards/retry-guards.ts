@@ -1,9 +1,8 @@
 import { formatDuration, formatSecondsLeft } from "../../base/duration.ts";
 import { countNoun } from "../../base/text.ts";
-import type { Blocker } from "../../model/remediation/decision.ts";
-import type { Episode } from "../../model/remediation/episode.ts";
+import type { Blocker, Episode } from "../../model/remediation/episode.ts";
 import { endedAt, givenUpHold, releasedAt } from "../episodes/attempts.ts";
-import { isLost } from "../episodes/lost-nodes.ts";
+import { isLost } from "../episodes/episode-states.ts";
 import { isDryRun } from "../policy.ts";
 import { type Candidate, defineGuard, defineSimpleGuard, type GuardFacts, nextStep } from "./guard-types.ts";
 

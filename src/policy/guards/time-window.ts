@@ -1,7 +1,7 @@
 import { DAY_MS, type DurationMs, formatDuration, MINUTE_MS } from "../../base/duration.ts";
 import { oncePerKey } from "../../base/once-per-key.ts";
 import { type IntervalSpec, LOCAL_ZONE, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
-import type { Blocker } from "../../model/remediation/decision.ts";
+import type { Blocker } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 
 /** A week and a day. A weekly window opens within this time, even if the clocks change on that day. */

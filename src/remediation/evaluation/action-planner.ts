@@ -1,7 +1,6 @@
 import type { Steps } from "../../base/steps.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Decision } from "../../model/remediation/decision.ts";
-import { type Action, actionName, type Episode } from "../../model/remediation/episode.ts";
+import { type Action, actionName, type Decision, type Episode } from "../../model/remediation/episode.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import type { HoldReason } from "../../policy/decision.ts";
 import { decide, mayBeginEpisode } from "../../policy/decision.ts";
@@ -9,7 +8,7 @@ import { consecutiveFailures } from "../../policy/episodes/attempts.ts";
 import { beginEpisode } from "../../policy/episodes/episode.ts";
 import type { Candidate, GuardFacts } from "../../policy/guards/guard-types.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
-import type { DecisionContext, EpisodeContext } from "../context.ts";
+import type { EpisodeContext } from "../context.ts";
 import { actionChange, commitTransition, nodeText, notifyOfEpisode } from "../execution/episode-transitions.ts";
 import { hasLeft } from "../observed-fleet.ts";
 import {
@@ -18,12 +17,9 @@ import {
   buildCandidate,
   type FactsOf,
   findCandidate,
-  firingNodes,
   nextAction,
   oldSessionsBlocker,
 } from "./decision-input.ts";
-
-type PlannerDeps = DecisionContext & EpisodeContext;
 
 /** Number of candidates to decide on, and of decisions to journal, between two yields to the event loop. */
 const CANDIDATES_PER_SLICE = 100;
@@ -31,11 +27,11 @@ const CANDIDATES_PER_SLICE = 100;
 /** Decides on every node whose timer fires, and records each decision that changed. */
 export class ActionPlanner {
   readonly decisionLog: DecisionLog;
-  readonly #context: PlannerDeps;
+  readonly #context: EpisodeContext;
   /** Candidates of the current plan for whose next step approval must still be requested. */
   #unrequested: Candidate[] = [];
 
-  constructor(context: PlannerDeps) {
+  constructor(context: EpisodeContext) {
     this.#context = context;
     this.decisionLog = new DecisionLog(context);
   }
@@ -50,7 +46,7 @@ export class ActionPlanner {
     const planned: Candidate[] = [];
     this.#unrequested = [];
     for (const active of policies.active()) {
-      const firing = firingNodes(remediationState, active.policy.spec.name);
+      const firing = remediationState.records.firingNodes(active.policy.spec.name);
       for (let begin = 0; begin < firing.length; begin += CANDIDATES_PER_SLICE) {
         await nextTurn();
         const slice = firing.slice(begin, begin + CANDIDATES_PER_SLICE);
@@ -198,7 +194,7 @@ export class DecisionLog {
 
 const keyOf = (policy: string, node: NodeId): string => JSON.stringify([policy, node]);
 
-const isRequested = ({ remediationState }: PlannerDeps, { episode }: Candidate): boolean =>
+const isRequested = ({ remediationState }: EpisodeContext, { episode }: Candidate): boolean =>
   remediationState.records
     .actionsOf(episode!.id)
     .some(({ step, state }) => step === episode!.step && state === "awaiting");
@@ -207,7 +203,7 @@ const isRequested = ({ remediationState }: PlannerDeps, { episode }: Candidate):
  * Journals requests for approval of the candidates' next steps, and only then notifies about them: after a crash, another
  * action could get an id that was not journaled. If the journal can't be written, they are requested in a later round.
  */
-async function requestApprovals(context: PlannerDeps, candidates: readonly Candidate[]): Promise<void> {
+async function requestApprovals(context: EpisodeContext, candidates: readonly Candidate[]): Promise<void> {
   const requests = candidates.map((candidate) => ({
     episode: candidate.episode!,
     action: { ...nextAction(context, candidate), state: "awaiting" } as const,
@@ -220,7 +216,7 @@ async function requestApprovals(context: PlannerDeps, candidates: readonly Candi
 }
 
 /** Ends approvals, and requests for one, that have expired or that no longer apply. */
-export function lapseApprovals(context: PlannerDeps): void {
+export function lapseApprovals(context: EpisodeContext): void {
   const { remediationState, log } = context;
   for (const action of remediationState.records.actions()) {
     if (action.state !== "awaiting" && action.state !== "approved") continue;
@@ -234,7 +230,7 @@ export function lapseApprovals(context: PlannerDeps): void {
 }
 
 /** Returns why an action that was approved, or waits for approval, no longer applies, or null if it does. */
-export function obsoleteReason(context: PlannerDeps, action: Action, episode: Episode | null): string | null {
+export function obsoleteReason(context: EpisodeContext, action: Action, episode: Episode | null): string | null {
   if (episode === null || episode.closedAt !== null) return "its episode is over";
   if (episode.state === "suspended") return "its episode is suspended";
   if (episode.state !== "firing" || episode.step !== action.step) return "its step is over";

@@ -1,30 +1,23 @@
 import { type DurationMs, formatDuration, formatSecondsLeft, SECOND_MS } from "../../base/duration.ts";
 import { oncePerKey } from "../../base/once-per-key.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Blocker } from "../../model/remediation/decision.ts";
-import type { Action, Episode } from "../../model/remediation/episode.ts";
+import type { Action, Blocker, Episode } from "../../model/remediation/episode.ts";
 import { formatTime } from "../../model/time.ts";
 import { canProceed, findCanary, planAction } from "../../policy/decision.ts";
-import { givenUpHold } from "../../policy/episodes/attempts.ts";
+import { isInFlight } from "../../policy/episodes/attempts.ts";
 import { evaluateExpression, type Verdict } from "../../policy/evaluation.ts";
 import { countFleet } from "../../policy/fleet-counts.ts";
 import { type Candidate, type GuardFacts, nextStep } from "../../policy/guards/guard-types.ts";
 import { assumedActionTimes, effectiveLimits } from "../../policy/guards/safety-limits.ts";
 import { windowBlockers } from "../../policy/guards/time-window.ts";
-import { isInFlight } from "../../policy/own-actions.ts";
 import { type ActivePolicy, isDryRun, type Policy, policySources } from "../../policy/policy.ts";
 import type { DecisionContext, ServiceContext } from "../context.ts";
 import { pauseAt } from "../operator-holds.ts";
-import type { RemediationState } from "../state/journaled-state.ts";
 import type { FleetHealth } from "./fleet-health.ts";
 import type { InventoryTrustTracker } from "./inventory-trust.ts";
 
 /** A policy that reads sessions acts only within this time after a walk of the sessions. */
 const SESSION_WALK_AGE_MS_MAX: DurationMs = 30 * SECOND_MS;
-
-/** Returns the nodes whose timer fires under a policy. */
-export const firingNodes = ({ records }: Pick<RemediationState, "records">, policy: string): NodeId[] =>
-  [...records.timersOf(policy)].flatMap(([node, { state }]) => (state === "firing" ? [node] : []));
 
 /** Returns the current state of a node under a policy, or null if the node is not listed. */
 export function buildCandidate(context: DecisionContext, active: ActivePolicy, node: NodeId): Candidate | null {
@@ -72,11 +65,7 @@ export function nextAction(context: DecisionContext, candidate: Candidate): Acti
 /**
  * Returns the approved action of a step if it was not sent yet, or null if there is none or its approval has expired.
  */
-const findApprovedAction = (
-  context: Pick<DecisionContext, "remediationState" | "config">,
-  episode: string,
-  step: number,
-): Action | null =>
+const findApprovedAction = (context: DecisionContext, episode: string, step: number): Action | null =>
   context.remediationState.records
     .actionsOf(episode)
     .find(
@@ -87,10 +76,8 @@ const findApprovedAction = (
  * Returns why an approval, or a request for one, has expired, or null if it has not. `safety.approval_ttl` is measured
  * on the journal's clock, so downtime counts. A downtime or suspension of unknown length may be longer than it.
  */
-export function approvalExpiry(
-  { remediationState, config }: Pick<DecisionContext, "remediationState" | "config">,
-  { createdAt, approvedAt }: Action,
-): string | null {
+export function approvalExpiry(context: DecisionContext, { createdAt, approvedAt }: Action): string | null {
+  const { remediationState, config } = context;
   const { approvalTtlMs } = config.safety;
   const since = approvedAt ?? createdAt;
   if (remediationState.clock.isAgeUnknown(since))
@@ -124,24 +111,6 @@ function isProtected(context: DecisionContext, slot: number): Verdict {
   const { observed, policies, clock } = context;
   if (policies.protectedNodes === null) return "false";
   return evaluateExpression(policies.protectedNodes, slot, observed.input(null, clock.monotonic())).verdict;
-}
-
-/**
- * Returns whether a policy has given up on a node, or gave up its last episode on the node since the timer began. False
- * while an episode on the node is open and not suspended.
- */
-export function isGivenUp(
-  { records }: Pick<RemediationState, "records">,
-  policy: string,
-  node: NodeId,
-  dryRun: boolean,
-): boolean {
-  if (records.openEpisode(node, dryRun) !== null) return false;
-  const last = records.closedEpisodesOf(node, dryRun).findLast((episode) => episode.policy === policy);
-  const since = records.timer(policy, node).since ?? Number.POSITIVE_INFINITY;
-  const isLastGivenUp = last?.state === "given_up" && (last.closedAt ?? 0) >= since;
-  // The hold outlasts the episodes in memory.
-  return isLastGivenUp || (!dryRun && givenUpHold(records, node, policy) !== null);
 }
 
 /** Returns the facts for real actions or for dry runs. */

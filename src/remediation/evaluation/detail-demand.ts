@@ -17,9 +17,7 @@ export const thresholdsOfPolicies = (policies: readonly Policy[]): readonly Thre
  * Returns the nodes whose details policies wait for, each with the earliest time at which reading its detail is useful
  * (see {@link nextUsefulReadAt}).
  */
-export function detailDeadlines(
-  context: Pick<DecisionContext, "observed" | "policies" | "remediationState">,
-): ReadonlyMap<NodeId, MonotonicMs> {
+export function detailDeadlines(context: DecisionContext): ReadonlyMap<NodeId, MonotonicMs> {
   const deadlines = new Map<NodeId, MonotonicMs>();
   for (const policy of context.policies.all) {
     if (!policySources(policy).includes("details")) continue;

@@ -10,7 +10,7 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import { truncate } from "../../base/text.ts";
 import type { ExternalBlocker } from "../../model/policy/policy.ts";
 import type { Clock, ExternalBlockers } from "../../model/ports.ts";
-import type { Blocker } from "../../model/remediation/decision.ts";
+import type { Blocker } from "../../model/remediation/episode.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
 import { hasFiringAlerts } from "../../notify/alertmanager.ts";
 import type { Policy } from "../../policy/policy.ts";

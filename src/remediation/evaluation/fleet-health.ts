@@ -3,7 +3,7 @@ import { oncePerObject } from "../../base/once-per-key.ts";
 import type { Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { lostSince } from "../../policy/episodes/lost-nodes.ts";
+import { lostSince } from "../../policy/episodes/episode-states.ts";
 import { countFleet, type FleetCounts } from "../../policy/fleet-counts.ts";
 import type { GuardFacts } from "../../policy/guards/guard-types.ts";
 import { effectiveLimits } from "../../policy/guards/safety-limits.ts";
@@ -20,11 +20,10 @@ import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext } from "../context.ts";
 import type { PendingUpdate } from "../state/journaled-state.ts";
 import { type ClockAdvance, movedTime } from "../state/moved-times.ts";
-import { firingNodes } from "./decision-input.ts";
 import {
-  actingPolicies,
   INCIDENTS_FACT,
   IncidentTracker,
+  isActingUnder,
   type NodeUnderPolicy,
   type UnhealthyNode,
 } from "./incidents.ts";
@@ -102,11 +101,7 @@ export class FleetHealth {
   recordChanges({ firing, unhealthy }: ObservedChanges): readonly JournalChange[] {
     const policies = this.#context.policies.active();
     this.#adoptPolicies(policies);
-    const acting = actingPolicies(policies);
-    this.#updateBreaker(
-      this.#real,
-      firing.filter(({ policy }) => acting.has(policy)),
-    );
+    this.#updateBreaker(this.#real, firing.filter(isActingUnder(policies)));
     this.#updateBreaker(this.#dryRun, firing);
     this.#incidents.add(unhealthy, policies);
     return this.#changedCounts();
@@ -139,10 +134,8 @@ export class FleetHealth {
     const isNewLoss = (episode: Episode) =>
       lostSince(episode) > this.#lossesCountedUntil &&
       !firings.some(({ node, at }) => node === episode.node && at >= lostSince(episode));
-    this.#updateBreaker(
-      this.#real,
-      counts.lost.filter(isNewLoss).map(({ node }) => ({ node, policy: null })),
-    );
+    const losses = counts.lost.filter(isNewLoss).map(({ node }) => ({ node, policy: null }));
+    this.#updateBreaker(this.#real, losses);
     this.#lossesCountedUntil = remediationState.now();
     this.#updateBreaker(this.#dryRun, []);
     // The breaker of dry runs closes automatically when its time is over.
@@ -189,7 +182,7 @@ export class FleetHealth {
     this.#countedPolicies = acting.map(({ policy }) => policy.spec.name);
     if (added.length === 0) return;
     const firing = added.flatMap(({ policy: { spec } }) =>
-      firingNodes(this.#context.remediationState, spec.name).map((node) => ({ node, policy: spec.name })),
+      this.#context.remediationState.records.firingNodes(spec.name).map((node) => ({ node, policy: spec.name })),
     );
     if (firing.length > 0) this.#updateBreaker(this.#real, firing);
     this.#incidents.adoptPolicies(added);

@@ -78,23 +78,19 @@ export class IncidentTracker {
     const now = this.#context.remediationState.now();
     const withinMs = this.#withinMs();
     const countOf = this.#countByDomain();
-    const acting = actingPolicies(policies);
+    const isActing = isActingUnder(policies);
     // A node that has left the list has no region.
     const before = nodes.filter(({ node, wasHealthy }) => wasHealthy && this.#context.observed.slotOf(node) !== null);
     const first = this.#toOnsets(this.#downAmong(nodes.filter(({ wasHealthy }) => !wasHealthy)), now);
     if (first.length > 0) {
-      this.#real = joinIncidents(
-        this.#real,
-        first.filter(({ policy }) => acting.has(policy)),
-      );
+      this.#real = joinIncidents(this.#real, first.filter(isActing));
       this.#dryRun = joinIncidents(this.#dryRun, first);
     }
     const added = [...this.#toOnsets(before, now), ...this.#correlatedAtFirst(first, policies, now, countOf)];
     this.#onsets = recentOnsets(added.length === 0 ? this.#onsets : [...this.#onsets, ...added], now, withinMs);
     if (added.length === 0) return;
     const nodesMin = this.#nodesMinByDomain(countOf);
-    const realOnsets = this.#onsets.filter(({ policy }) => acting.has(policy));
-    this.#real = addOnsets(this.#real, realOnsets, withinMs, nodesMin);
+    this.#real = addOnsets(this.#real, this.#onsets.filter(isActing), withinMs, nodesMin);
     this.#dryRun = addOnsets(this.#dryRun, this.#onsets, withinMs, nodesMin);
   }
 
@@ -217,9 +213,11 @@ export class IncidentTracker {
   }
 }
 
-/** Returns the names of the policies that act. */
-export const actingPolicies = (policies: readonly ActivePolicy[]): ReadonlySet<string> =>
-  new Set(policies.filter((policy) => !isDryRun(policy)).map(({ policy }) => policy.spec.name));
+/** Returns a function that returns whether an item is about a policy that acts. */
+export function isActingUnder(policies: readonly ActivePolicy[]): (item: { readonly policy: string }) => boolean {
+  const acting = new Set(policies.filter((active) => !isDryRun(active)).map(({ policy }) => policy.spec.name));
+  return ({ policy }) => acting.has(policy);
+}
 
 const toIncidentFact = (incident: Incident): IncidentFact => ({ ...incident, nodes: [...incident.nodes] });
 const fromIncidentFact = (incident: IncidentFact): Incident => ({ ...incident, nodes: new Set(incident.nodes) });

@@ -158,32 +158,24 @@ export class InventoryTrustTracker {
   #updateCooldown(isUntrusted: boolean, fleet: Fleet, freshMs: DurationMs): TrustBlocker[] {
     const { remediationState, config } = this.#context;
     const { stormCooldownMs } = config.safety;
-    const isUnexplained = isUntrusted && !this.#isOldForLackOfLeadership(fleet);
+    // Without a complete walk since this daemon was not allowed to poll, old data shows nothing about the service.
+    const isUnexplained = isUntrusted && (fleet.settledAt ?? Number.POSITIVE_INFINITY) > this.#unpolledUntil;
     if (isUnexplained || this.#startedWithoutFreshWalk(fleet, freshMs)) this.#setCooldown(NOT_STARTED);
     if (isUntrusted) return [];
-    const isNotStarted = this.#cooldown() === NOT_STARTED;
-    if (isNotStarted && fleet.settledAt === null) {
+    const known = this.#cooldown();
+    if (known === NOT_STARTED && fleet.settledAt === null) {
       const full = formatDuration(stormCooldownMs);
       const detail = `fleet data was not trusted before the restart; the hold ends ${full} after the first complete walk`;
       return [{ reason: "sight_cooldown", detail }];
     }
     const now = remediationState.now();
     // The configured duration may have been shortened since the cooldown began.
-    const known = this.#cooldown();
     const end = Math.min(known === NOT_STARTED ? Number.POSITIVE_INFINITY : known, now + stormCooldownMs);
     this.#setCooldown(end);
     const left = end - now;
     if (left <= 0) return [];
     const detail = `fleet data was not trusted until recently${this.#lastCause}; the hold ends in ${formatSecondsLeft(left)}, if the data stays trusted`;
     return [{ reason: "sight_cooldown", detail }];
-  }
-
-  /**
-   * Returns whether there was no complete walk since this daemon was not allowed to poll. Old data then shows nothing
-   * about the service.
-   */
-  #isOldForLackOfLeadership({ settledAt }: Fleet): boolean {
-    return settledAt !== null && settledAt <= this.#unpolledUntil;
   }
 
   #cooldown(): Cooldown {
@@ -212,7 +204,6 @@ export class InventoryTrustTracker {
     const { seenNodes = 0, rejected = 0, missing = 0, total = 0 } = fleet.lastWalk ?? {};
     const blindSince = fleet.settledAt ?? (fleet.lastWalk === null ? null : this.#startedAt);
     const isShort = fleet.lastWalk?.complete === false && !fleet.lastWalk.isAborted;
-    const recordStatus = this.#recordStatus(fleet);
     return {
       completeWalks: fleet.lastWalk?.completeWalks ?? 0,
       lastComplete: fleet.lastWalk?.complete ?? false,
@@ -224,8 +215,7 @@ export class InventoryTrustTracker {
       nodes: countListed(fleet),
       recordsRead: seenNodes + rejected,
       largestWalkNodes: largestWalkNodes(this.#context.remediationState.records),
-      ...recordStatus,
-      unknownRecords: rejected + recordStatus.unknownRecords,
+      ...this.#recordStatus(fleet),
       hasServiceTime: client.serviceTime(now) !== null,
     };
   }
@@ -239,12 +229,12 @@ export class InventoryTrustTracker {
     return { walkIntervalMs: nextWalkMs < leftMs ? plan.intervalMs : null, leftMs };
   }
 
-  /** Returns what the records of the fleet show. */
+  /** Returns what the records of the fleet, and the unreadable ones of the last walk, show. */
   #recordStatus(fleet: Fleet): Pick<InventoryStatus, "unknownRecords" | "freshestLastSeenMs" | "nodesAhead"> {
     const { client } = this.#context;
     const { slots, status } = fleet;
     const occupied = occupiedSlots(fleet.ids);
-    let [unknownRecords, nodesAhead] = [0, 0];
+    let [unknownRecords, nodesAhead] = [fleet.lastWalk?.rejected ?? 0, 0];
     let freshest = Number.POSITIVE_INFINITY;
     let isDateInDoubt = false;
     let listedAt = Number.NaN;

@@ -5,11 +5,11 @@ import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { runInSlices } from "../../platform/event-loop.ts";
 import { occupiedSlots, type ScopeData } from "../../policy/cel/field-readers.ts";
-import { isUnderWay } from "../../policy/episodes/lost-nodes.ts";
+import { isUnderWay } from "../../policy/episodes/episode-states.ts";
 import { evaluatePolicy, isStatusUnknown, prepareEvaluation } from "../../policy/evaluation.ts";
 import { isDryRun, type Policy } from "../../policy/policy.ts";
 import type { TimerChange } from "../../policy/remediation-records.ts";
-import { INACTIVE, markUnseen, markUntrusted, observeCondition, type Timer } from "../../policy/timer.ts";
+import { INACTIVE, markUnseen, markUntrusted, observeCondition } from "../../policy/timer.ts";
 import type { DecisionContext, RemediationContext } from "../context.ts";
 import { hasLeft } from "../observed-fleet.ts";
 import { splitByNode } from "../state/timer-parts.ts";
@@ -114,20 +114,37 @@ export class PolicyEvaluator {
     this.#context.log.warn({ policy: name, match, nodes }, "the policy matches no node");
   }
 
-  /** Evaluates a node and adds what has changed. */
+  /** Evaluates a node, and adds what has changed. */
   #updateTimer(pass: PolicyPass, node: NodeId, slot: number, changes: TimerChange[]): void {
-    const { name } = pass.policy.spec;
+    const { policy, durations, lastHealthyAt, unknownSlots, now } = pass;
+    const { name } = policy.spec;
     const { records } = this.#context.remediationState;
-    const previous = records.timer(name, node);
-    const { timer, wasHealthy } = this.#evaluateNode(pass, node, slot, previous);
-    if (timer === previous) return;
+    const timer = records.timer(name, node);
+    const evaluation = evaluatePolicy(policy, slot, pass.input);
+    const { verdict, matched, at, newest } = evaluation;
+    if (matched === true) pass.matches.selected++;
+    else if (matched === false) pass.matches.excluded++;
+    const wasHealthy = newest - lastHealthyAt[slot]! <= durations.gapMsMax;
+    if (verdict === "false" || (wasHealthy && isStatusUnknown(evaluation))) lastHealthyAt[slot] = newest;
+    const wasTooOld = timer.last !== null && newest - timer.last.newest > durations.gapMsMax;
+    if (verdict === "unknown" || wasTooOld) unknownSlots.add(slot);
+    else unknownSlots.delete(slot);
+    // Most nodes are healthy: their timers stay inactive.
+    if (timer === INACTIVE && verdict !== "true") return;
+    // A real action or quarantine also makes the node unavailable to a policy that is in dry_run by now.
+    const clearFrozen = records
+      .openEpisodesOf(node)
+      .some((episode) => episode.policy === name && (pass.dryRun || !episode.dryRun) && isUnderWay(episode));
+    const contradictedAt = pass.otherStatusAt?.at(slot) ?? Number.NaN;
+    const next = observeCondition(timer, { verdict, at, newest, contradictedAt, now }, durations, { clearFrozen });
+    if (next === timer) return;
     const { firing, unhealthy } = this.#uncounted;
     // A lapsed timer was counted when it first fired.
-    if (timer.state === "firing" && previous.state !== "firing" && previous.state !== "lapsed")
+    if (next.state === "firing" && timer.state !== "firing" && timer.state !== "lapsed")
       firing.push({ node, policy: name });
-    if (wasHealthy !== null) unhealthy.push({ node, policy: name, wasHealthy });
+    if (timer.state === "inactive") unhealthy.push({ node, policy: name, wasHealthy });
     const createdAt = pass.createdAtMs.at(slot);
-    changes.push(records.setTimer(name, node, timer, Number.isNaN(createdAt) ? undefined : createdAt));
+    changes.push(records.setTimer(name, node, next, Number.isNaN(createdAt) ? undefined : createdAt));
   }
 
   /** Resets pending timers, because fleet data is not trusted. */
@@ -185,40 +202,6 @@ export class PolicyEvaluator {
     for (let slot = 0; slot < fleet.slots; slot++)
       if (occupied[slot] === 1 && isObserved[slot] === 1) slots[count++] = slot;
     return slots.subarray(0, count);
-  }
-
-  /**
-   * Returns a node's timer after this observation and, if the node has become unhealthy, whether it was observed to be
-   * healthy recently, or null if it has not.
-   */
-  #evaluateNode(
-    pass: PolicyPass,
-    node: NodeId,
-    slot: number,
-    timer: Timer,
-  ): { readonly timer: Timer; readonly wasHealthy: boolean | null } {
-    const { policy, durations, lastHealthyAt, unknownSlots, now } = pass;
-    const evaluation = evaluatePolicy(policy, slot, pass.input);
-    const { verdict, matched, at, newest } = evaluation;
-    if (matched === true) pass.matches.selected++;
-    else if (matched === false) pass.matches.excluded++;
-    const wasHealthy = newest - lastHealthyAt[slot]! <= durations.gapMsMax;
-    if (verdict === "false" || (wasHealthy && isStatusUnknown(evaluation))) lastHealthyAt[slot] = newest;
-    const wasTooOld = timer.last !== null && newest - timer.last.newest > durations.gapMsMax;
-    if (verdict === "unknown" || wasTooOld) unknownSlots.add(slot);
-    else unknownSlots.delete(slot);
-    // Most nodes are healthy: their timers stay inactive.
-    if (timer === INACTIVE && verdict !== "true") return { timer, wasHealthy: null };
-    const { records } = this.#context.remediationState;
-    // A real action or quarantine also makes the node unavailable to a policy that is in dry_run by now.
-    const clearFrozen = records
-      .openEpisodesOf(node)
-      .some(
-        (episode) => episode.policy === policy.spec.name && (pass.dryRun || !episode.dryRun) && isUnderWay(episode),
-      );
-    const contradictedAt = pass.otherStatusAt?.at(slot) ?? Number.NaN;
-    const next = observeCondition(timer, { verdict, at, newest, contradictedAt, now }, durations, { clearFrozen });
-    return { timer: next, wasHealthy: timer.state === "inactive" ? wasHealthy : null };
   }
 
   /**

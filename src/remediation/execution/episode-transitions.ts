@@ -1,15 +1,12 @@
 import { SECOND_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Action, ActionOutcome, Episode } from "../../model/remediation/episode.ts";
+import { type Action, type ActionOutcome, type Episode, isUnfinished } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { Notification } from "../../model/remediation/notification.ts";
-import { givenUpHold, measureEfficacy } from "../../policy/episodes/attempts.ts";
-import { transition } from "../../policy/episodes/episode-states.ts";
-import { isAcceptableLoss, isLost, isUnlisted } from "../../policy/episodes/lost-nodes.ts";
-import { isInFlight } from "../../policy/own-actions.ts";
+import { givenUpHold, isInFlight, measureEfficacy } from "../../policy/episodes/attempts.ts";
+import { isAcceptableLoss, isLost, isUnlisted, transition } from "../../policy/episodes/episode-states.ts";
 import type { Policy } from "../../policy/policy.ts";
-import { isUnfinished } from "../../policy/remediation-records.ts";
-import type { DecisionContext, EpisodeContext } from "../context.ts";
+import type { EpisodeContext } from "../context.ts";
 import { buildCandidate } from "../evaluation/decision-input.ts";
 import { hasLeft } from "../observed-fleet.ts";
 import { efficacySinceFactKey, fallbackFactKey } from "../policy-set.ts";
@@ -37,15 +34,17 @@ export function commitTransition(
 
 /** Records what follows from the transition of an episode that is not a dry run. */
 function recordConsequences(context: EpisodeContext, before: Episode | null, after: Episode): void {
-  if (before === null) context.notifier.notify(episodeNotification(context, after));
   const policy = context.policies.find(after.policy);
-  if (after.closedAt !== null && before?.closedAt === null) closeEpisode(context, after, policy);
-  if (isLost(after) && before !== null && !isLost(before)) {
+  const hasClosed = after.closedAt !== null && before?.closedAt === null;
+  const isNewLoss = isLost(after) && before !== null && !isLost(before);
+  if (before === null || hasClosed) context.notifier.notify(episodeNotification(context, after));
+  if (policy !== null && hasClosed && after.state === "given_up") giveUpNode(context, policy, after);
+  if (isNewLoss) {
     const [what, until] = isUnlisted(after) ? ["left the list", "returns"] : ["is down", "is available again"];
     const summary = `${nodeText(context, after.node)} ${what} after an action of ${after.policy} (${after.id}): it counts against the limits until it ${until} or accept-inventory is run`;
     notifyOfEpisode(context, after, { kind: "lost", severity: "critical", summary });
-    if (policy !== null) updateEfficacy(context, policy, after);
   }
+  if (policy !== null && (isNewLoss || (hasClosed && after.acted > 0))) updateEfficacy(context, policy, after);
   if (after.quarantine?.overdue === true && before?.quarantine?.overdue !== true) {
     const summary = `The quarantine of ${nodeText(context, after.node)} (${after.policy}, ${after.id}) should have ended but is still active; the service or an operator must end it`;
     notifyOfEpisode(context, after, { kind: "overdue", severity: "warning", summary });
@@ -88,17 +87,16 @@ export function finishActions(context: EpisodeContext, { id }: Episode, detail: 
     .map((action) => finishAction(context, action, isInFlight(action) ? "in_doubt" : null, { detail }));
 }
 
-/** Returns the episodes whose loss an operator can accept. A POST that is under way must first have an outcome. */
-const acceptableLosses = ({ remediationState: { records } }: EpisodeContext): Episode[] =>
+/**
+ * Returns the episodes whose loss an operator can accept: their nodes left the list, or are down, after an action of ours.
+ * A POST that is under way must first have an outcome.
+ */
+export const acceptableLosses = ({ remediationState: { records } }: EpisodeContext): Episode[] =>
   records
     .openEpisodes()
     .filter(
       (episode) => isAcceptableLoss(episode) && !records.actionsOf(episode.id).some(({ state }) => state === "posting"),
     );
-
-/** Returns the nodes whose loss an operator can accept: they left the list, or are down, after an action of ours. */
-export const nodesOfAcceptableLosses = (context: EpisodeContext): ReadonlySet<NodeId> =>
-  new Set(acceptableLosses(context).map(({ node }) => node));
 
 /** Closes an episode that can't go on, and finishes its actions. Returns the closed episode. */
 export function withdraw(context: EpisodeContext, episode: Episode, why: string): Episode {
@@ -156,13 +154,6 @@ function episodeNotification(context: EpisodeContext, episode: Episode): Notific
   return { ...about, policy, node, episode: id, region, startsAt: openedAt, endsAt: closedAt };
 }
 
-function closeEpisode(context: EpisodeContext, episode: Episode, policy: Policy | null): void {
-  context.notifier.notify(episodeNotification(context, episode));
-  if (policy === null) return;
-  if (episode.state === "given_up") giveUpNode(context, policy, episode);
-  if (episode.acted > 0) updateEfficacy(context, policy, episode);
-}
-
 /** Gives up on a node if the policy failed to heal it in `retry.episodes` episodes in a row, and notifies once. */
 function giveUpNode(context: EpisodeContext, { spec }: Policy, episode: Episode): void {
   const { remediationState } = context;
@@ -180,7 +171,7 @@ function giveUpNode(context: EpisodeContext, { spec }: Policy, episode: Episode)
  * Ends the holds of given-up nodes that are healthy now, and those of nodes that have left the list and were given up so
  * long ago that their episodes are forgotten. Must not be called while fleet data is not trusted.
  */
-export function releaseRecoveredNodes(context: EpisodeContext & DecisionContext): void {
+export function releaseRecoveredNodes(context: EpisodeContext): void {
   const { remediationState, observed } = context;
   for (const { node, policy, kind, at, until } of remediationState.records.allHolds()) {
     if (kind !== "given_up" || until !== null || policy === null) continue;
@@ -195,7 +186,7 @@ export function releaseRecoveredNodes(context: EpisodeContext & DecisionContext)
   }
 }
 
-function isHealthy(context: EpisodeContext & DecisionContext, policyName: string, node: NodeId): boolean {
+function isHealthy(context: EpisodeContext, policyName: string, node: NodeId): boolean {
   const active = context.policies.findActive(policyName);
   const candidate = active === null ? null : buildCandidate(context, active, node);
   if (candidate === null || candidate.node.status !== "online") return false;

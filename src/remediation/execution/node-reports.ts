@@ -2,9 +2,9 @@ import { type DurationMs, formatSecondsLeft, HOUR_MS, MINUTE_MS, SECOND_MS } fro
 import { oncePerKey, oncePerObject } from "../../base/once-per-key.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import type { EpisodeContext, ServiceContext } from "../context.ts";
+import type { DecisionContext, ServiceContext } from "../context.ts";
 
-type ReportsContext = Pick<EpisodeContext, "remediationState"> & Pick<ServiceContext, "client" | "clock" | "observed">;
+type ReportsContext = DecisionContext & Pick<ServiceContext, "client">;
 
 /** Precision of the service's time, because a Date is in whole seconds. */
 const DATE_PRECISION_MS: DurationMs = SECOND_MS;
@@ -16,13 +16,9 @@ const REPORT_DELAY_MS_MAX: DurationMs = HOUR_MS;
 const READ_OLDER_MS_MAX: DurationMs = 2 * MINUTE_MS;
 
 /** Returns a time of the journal on the service's clock, as it was at `at`, or null if that is unknown. */
-export function toServiceTime(
-  { client, remediationState }: Pick<ReportsContext, "client" | "remediationState">,
-  time: EpochMs,
-  at: MonotonicMs,
-): EpochMs | null {
-  const serviceNow = client.serviceTime(at);
-  return serviceNow === null ? null : serviceNow - (remediationState.epochOf(at) - time);
+export function toServiceTime(context: ReportsContext, time: EpochMs, at: MonotonicMs): EpochMs | null {
+  const serviceNow = context.client.serviceTime(at);
+  return serviceNow === null ? null : serviceNow - (context.remediationState.epochOf(at) - time);
 }
 
 /**

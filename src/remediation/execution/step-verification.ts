@@ -7,14 +7,13 @@ import {
   type StepResult,
 } from "../../policy/episodes/verification.ts";
 import { evaluateExpression, evaluatePolicy, type MaxAgeOf } from "../../policy/evaluation.ts";
-import type { Policy } from "../../policy/policy.ts";
 import type { EpisodeContext, ServiceContext } from "../context.ts";
 import { canaryFactKey, type SentUnder } from "../policy-set.ts";
 import { actionChange, commitTransition, finishAction, withdraw } from "./episode-transitions.ts";
 import { hasReportsSince, isDetailOlder, mayHaveReported, toServiceTime } from "./node-reports.ts";
 
 /** Dependencies of the verification of steps. */
-export type VerificationDeps = EpisodeContext & Pick<ServiceContext, "client" | "clock" | "observed">;
+export type VerificationDeps = EpisodeContext & Pick<ServiceContext, "client">;
 
 /** Detail of an action whose node recovered while an operator worked on it. */
 const REPAIRED_DETAIL =
@@ -40,8 +39,16 @@ export function verifyStep(context: VerificationDeps, episode: Episode, action: 
   const isDryRunQuarantine = episode.dryRun && action.request.kind === "quarantine";
   const result = isDryRunQuarantine ? "verified" : evaluateStep(seen, sentUnder.verify, observation);
   if (result === null) return;
-  const policy = policies.find(episode.policy) ?? sentUnder.policy;
-  finishStep(context, episode, seen, result, policy, slot);
+  const isOurs = result !== "verified" || episode.repaired !== true;
+  const outcome = isOurs ? result : "in_doubt";
+  const proof = seen.request.kind === "reboot" && !seen.dryRun ? rebootProofOf(context, seen, slot) : null;
+  const changes = [finishAction(context, seen, outcome, { proof, ...detailOf(seen, result, isOurs) })];
+  const { spec, fingerprint } = policies.find(episode.policy) ?? sentUnder.policy;
+  if (!seen.dryRun && outcome === "verified" && seen.fingerprint === fingerprint)
+    changes.push({ kind: "fact", key: canaryFactKey(spec.name), value: fingerprint });
+  const now = remediationState.now();
+  const observed = observeAfterStep(episode, seen, observation.status, now);
+  commitTransition(context, episode, recordStepResult(observed, seen, result, spec, now), changes);
 }
 
 /** Returns the action with what was observed for the first time: that its node reboots, or that `expect` does not hold. */
@@ -83,25 +90,6 @@ function observeStep(
     when: evaluatePolicy(policy, slot, input).verdict,
     expect: expect === null ? null : evaluateExpression(expect, slot, input).verdict,
   };
-}
-
-function finishStep(
-  context: VerificationDeps,
-  episode: Episode,
-  action: Action,
-  result: StepResult,
-  policy: Policy,
-  slot: number,
-): void {
-  const isOurs = result !== "verified" || episode.repaired !== true;
-  const outcome = isOurs ? result : "in_doubt";
-  const proof = action.request.kind === "reboot" && !action.dryRun ? rebootProofOf(context, action, slot) : null;
-  const changes = [finishAction(context, action, outcome, { proof, ...detailOf(action, result, isOurs) })];
-  if (!action.dryRun && outcome === "verified" && action.fingerprint === policy.fingerprint)
-    changes.push({ kind: "fact", key: canaryFactKey(policy.spec.name), value: policy.fingerprint });
-  const now = context.remediationState.now();
-  const observed = observeAfterStep(episode, action, context.observed.statusAt(slot), now);
-  commitTransition(context, episode, recordStepResult(observed, action, result, policy.spec, now), changes);
 }
 
 /** Returns why an action ends in doubt. Any other action, and one whose POST had no clear response, keeps its detail. */

@@ -3,7 +3,7 @@ import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { VERIFICATION_READ_MS_MIN } from "../../model/policy/policy.ts";
 import type { Action } from "../../model/remediation/episode.ts";
 import type { MonotonicMs } from "../../model/time.ts";
-import { isInFlight } from "../../policy/own-actions.ts";
+import { isInFlight } from "../../policy/episodes/attempts.ts";
 import { expressionSources, policySources } from "../../policy/policy.ts";
 import type { EpisodeContext, RemediationControllerDeps, ServiceContext } from "../context.ts";
 import { readNode } from "./executor.ts";
@@ -49,11 +49,10 @@ export async function startVerificationReads(context: ReadDeps, signal: AbortSig
         readAttempts.set(id, isReading ? clock.monotonic() : last);
         if (!isReading) continue;
         service.recordRead();
-        const read = readForVerification(context, action, signal).then(service.recordResult);
-        reads.set(
-          id,
-          read.finally(() => reads.delete(id)),
-        );
+        const read = readForVerification(context, action, signal)
+          .then(service.recordResult)
+          .finally(() => reads.delete(id));
+        reads.set(id, read);
       }
     } catch (error) {
       log.error({ err: error }, UNEXPECTED_FAILURE);

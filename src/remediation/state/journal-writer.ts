@@ -1,15 +1,13 @@
 import { errorMessage } from "../../base/result.ts";
 import type { Log } from "../../model/ports.ts";
-import type { Journal, JournalChange } from "../../model/remediation/journal.ts";
+import { type Journal, type JournalChange, rowKeyOf } from "../../model/remediation/journal.ts";
 
 /** Dependencies of the journal writer. */
 interface JournalWriterDeps {
   readonly journal: Pick<Journal, "commit">;
   readonly log: Log;
-  /** Returns the changes to write at the end of every commit. */
+  /** Returns the changes to write at the end of a commit that begins now. */
   stamp(): readonly JournalChange[];
-  /** Called after each successful commit. */
-  onWritten(): void;
 }
 
 /**
@@ -110,7 +108,7 @@ export class JournalWriter {
 
   /** Writes the queue and then `changes`. If that fails, what was queued stays queued. */
   async #write(changes: readonly JournalChange[]): Promise<boolean> {
-    const { journal, log, stamp, onWritten } = this.#deps;
+    const { journal, log, stamp } = this.#deps;
     const queued = this.#takeQueue();
     try {
       await journal.commit([...queued, ...changes, ...stamp()]);
@@ -125,7 +123,6 @@ export class JournalWriter {
     }
     if (this.#problem !== null) log.info({}, "the journal can be written again");
     this.#problem = null;
-    onWritten();
     return true;
   }
 
@@ -149,26 +146,6 @@ export class JournalWriter {
   }
 
   #keyOf(change: JournalChange): string {
-    switch (change.kind) {
-      case "timer":
-        return `timer ${change.row.policy} ${change.row.node}`;
-      case "timer_gone":
-        return `timer ${change.policy} ${change.node}`;
-      case "episode":
-      case "action":
-        return change.row.id;
-      case "hold":
-        return `hold ${change.row.policy} ${change.row.node}`;
-      case "hold_gone":
-        return `hold ${change.policy} ${change.node}`;
-      case "fact":
-        return `fact ${change.key}`;
-      case "decision":
-      case "command":
-        this.#rowNumber++;
-        return `row ${this.#rowNumber}`;
-      default:
-        return change satisfies never;
-    }
+    return rowKeyOf(change) ?? `row ${this.#rowNumber++}`;
   }
 }

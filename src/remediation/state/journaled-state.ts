@@ -97,14 +97,7 @@ export class RemediationState {
     const changingAt = contents.facts.get(CHANGING_CREATED_AT_FACT);
     const unreliableAt = changingAt === undefined ? null : Number(changingAt) - this.epochOf(0);
     this.identities = { compared: null, replaced: new Set(), changes: new CreatedAtChanges(unreliableAt) };
-    this.#writer = new JournalWriter({
-      journal: deps.journal,
-      log: deps.log,
-      stamp: () => this.#clockFacts(),
-      onWritten: () => {
-        this.#clockWrittenAt = deps.clock.monotonic();
-      },
-    });
+    this.#writer = new JournalWriter({ ...deps, stamp: () => this.#clockFacts() });
   }
 
   /** Returns the time by the journal's clock. */
@@ -288,8 +281,9 @@ export class RemediationState {
     if (isDue || (this.clock.isSettled() && isClockDue)) this.#writer.enqueue(changes);
   }
 
-  /** Returns the facts with the time. A new journal gets them only once the time is known. */
+  /** Returns the facts with the time, which are written now. A new journal gets them only once the time is known. */
   #clockFacts(): JournalChange[] {
+    this.#clockWrittenAt = this.#deps.clock.monotonic();
     if (this.#isNewJournal && !this.clock.isSettled()) return [];
     const behindSince = this.clock.behindSince();
     return [

@@ -22,13 +22,7 @@ export function* setGauges(
   view: RemediationView,
   lastDecisions: Iterable<LastDecision>,
 ): Steps<void> {
-  yield* setStatusGauges(context, view);
-  yield;
-  setEpisodeGauge(context);
-  yield* setHoldGauges(context, lastDecisions);
-}
-
-function* setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): Steps<void> {
+  const { metrics } = context;
   const status = view.status();
   metrics.set("proxywarden_trusted", {}, status.trust.length === 0 ? 1 : 0);
   metrics.set("proxywarden_paused", {}, status.paused === null ? 0 : 1);
@@ -47,6 +41,9 @@ function* setStatusGauges({ metrics }: GaugeDeps, view: RemediationView): Steps<
     for (const state of EPISODE_STATES) metrics.set("proxywarden_episodes", { policy, state }, episodes[state] ?? 0);
     for (const value of MODES) metrics.set("proxywarden_policy_mode", { policy, mode: value }, value === mode ? 1 : 0);
   }
+  yield;
+  setEpisodeGauge(context);
+  yield* setHoldGauges(context, lastDecisions);
 }
 
 /** Sets the series of open episodes, at most {@link EPISODE_SERIES_MAX}, starting with those beyond firing. */

@@ -6,10 +6,11 @@ import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { selectInSteps } from "../../policy/cel/fleet-aggregates.ts";
 import { HOLD_REASONS } from "../../policy/decision.ts";
+import { isGivenUp } from "../../policy/episodes/attempts.ts";
+import { withOwnership } from "../../policy/guards/node-guards.ts";
 import { isDryRun } from "../../policy/policy.ts";
 import type { DecisionContext, EpisodeContext } from "../context.ts";
 import type { LastDecision } from "../evaluation/action-planner.ts";
-import { isGivenUp } from "../evaluation/decision-input.ts";
 import { holdsAt } from "../operator-holds.ts";
 import type { HeldNode, HeldNodesQuery, NodeMark } from "./views.ts";
 
@@ -77,10 +78,7 @@ function* firstRows(rows: readonly HeldRow[], limit: number): Steps<readonly Hel
 }
 
 /** Returns the number of nodes in {@link heldNodesOf}, in steps. */
-export function* heldNodeCountOf(
-  context: Pick<HoldDeps, "remediationState">,
-  lastDecisions: readonly LastDecision[] | null,
-): Steps<number> {
+export function* heldNodeCountOf(context: HoldDeps, lastDecisions: readonly LastDecision[] | null): Steps<number> {
   const nodes = new Set(holdsInForce(context.remediationState).map(({ node }) => node));
   yield* eachInSteps(lastDecisions ?? [], (decision) => {
     if (isHold(context, decision)) nodes.add(decision.node);
@@ -103,7 +101,7 @@ export function* setHoldGauges(
     const { policy, node, reasons } = decision;
     for (const reason of reasons) nodes.get(reason)!.add(node);
     // Given-up nodes have a count and an alert of their own.
-    if (isGivenUp(remediationState, policy, node, false)) continue;
+    if (isGivenUp(remediationState.records, policy, node, false)) continue;
     longestMs.set(policy, Math.max(longestMs.get(policy) ?? 0, heldMs(context, decision, now)));
   }
   for (const [reason, { size }] of nodes) metrics.set("proxywarden_held_nodes", { reason }, size);
@@ -114,12 +112,9 @@ export function* setHoldGauges(
 }
 
 /** Returns whether a policy that acts holds the node. A node that an episode of any policy treats is not held. */
-function isHold(
-  { remediationState: { records } }: Pick<HoldDeps, "remediationState">,
-  { node, dryRun, reasons }: LastDecision,
-): boolean {
+function isHold({ remediationState }: HoldDeps, { node, dryRun, reasons }: LastDecision): boolean {
   if (dryRun || reasons.length === 0) return false;
-  const open = records.openEpisode(node, false);
+  const open = remediationState.records.openEpisode(node, false);
   return open === null || open.state === "firing";
 }
 
@@ -138,9 +133,7 @@ const kindsOf = ({ kind, ownership }: HoldInForce, now: EpochMs): readonly HoldI
 /** Returns when the last of a node's holds that apply to a policy ends, or null if none applies or one has no end. */
 function endOf(holds: readonly HoldInForce[], policy: string | null): EpochMs | null {
   const applying = holds.filter((hold) => hold.policy === null || hold.policy === policy);
-  if (applying.length === 0) return null;
-  const ends = applying.flatMap(({ until, ownership }) => [until ?? Number.POSITIVE_INFINITY, ownership?.until ?? 0]);
-  const end = Math.max(...ends);
+  const end = Math.max(...applying.flatMap(withOwnership).map(({ until }) => until ?? Number.POSITIVE_INFINITY));
   return Number.isFinite(end) ? end : null;
 }
 
@@ -148,11 +141,8 @@ function endOf(holds: readonly HoldInForce[], policy: string | null): EpochMs | 
  * Returns how long a node has been held at `now`: since the last step of its episode ended or, if it had none, since its
  * timer fired or its last episode closed, whichever is later.
  */
-function heldMs(
-  { remediationState: { records }, policies }: HoldDeps,
-  { policy, node }: LastDecision,
-  now: EpochMs,
-): DurationMs {
+function heldMs({ remediationState, policies }: HoldDeps, { policy, node }: LastDecision, now: EpochMs): DurationMs {
+  const { records } = remediationState;
   const open = records.openEpisode(node, false);
   if (open?.policy === policy && open.acted > 0) return Math.max(0, now - open.stateAt);
   const { since } = records.timer(policy, node);
@@ -166,10 +156,11 @@ function heldMs(
  * every node that fires as held.
  */
 export function* nodeMarksOf(
-  { remediationState, policies }: Pick<DecisionContext, "remediationState" | "policies">,
+  context: HoldDeps,
   lastDecisions: readonly LastDecision[] | null,
   mark: (node: NodeId, mark: NodeMark) => void,
 ): Steps<void> {
+  const { remediationState, policies } = context;
   const { records } = remediationState;
   // Without a decision the condition of a firing node has ended, and `clear_for` runs.
   const undecided = lastDecisions === null ? "firing" : "pending";
@@ -179,7 +170,7 @@ export function* nodeMarksOf(
     yield* eachInSteps(records.timersOf(name), ([node, { state }]) => {
       if (state !== "firing") mark(node, "pending");
       else if (dryRun) mark(node, "dry_run");
-      else mark(node, isGivenUp(remediationState, name, node, false) ? "given_up" : undecided);
+      else mark(node, isGivenUp(records, name, node, false) ? "given_up" : undecided);
     });
   }
   yield* eachInSteps(records.openEpisodes(), ({ node, dryRun, state }) => {
@@ -188,7 +179,7 @@ export function* nodeMarksOf(
     else mark(node, state === "firing" || state === "suspended" ? undecided : "episode");
   });
   yield* eachInSteps(lastDecisions ?? [], (decision) => {
-    if (isHold({ remediationState }, decision)) mark(decision.node, holdMark(decision));
+    if (isHold(context, decision)) mark(decision.node, holdMark(decision));
   });
   yield* eachInSteps(holdsInForce(remediationState), ({ node }) => mark(node, "held"));
   yield* eachInSteps(records.actions(), ({ node, state }) => state === "awaiting" && mark(node, "awaiting"));

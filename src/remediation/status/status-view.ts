@@ -6,23 +6,20 @@ import type { NodeId } from "../../model/node.ts";
 import { EXPLAINED_ROWS_MAX, type JournalQueries } from "../../model/remediation/journal.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { findBlockers } from "../../policy/decision.ts";
+import { isGivenUp, isInFlight } from "../../policy/episodes/attempts.ts";
 import { findFiringNodes } from "../../policy/fleet-counts.ts";
 import { limitsByName } from "../../policy/guards/safety-limits.ts";
 import { stormCause } from "../../policy/guards/storm-and-breaker.ts";
-import { isInFlight } from "../../policy/own-actions.ts";
 import { type ActivePolicy, isDryRun } from "../../policy/policy.ts";
 import { presentTimer, toTimerRow } from "../../policy/timer.ts";
 import type { DecisionContext } from "../context.ts";
-import type { DecisionLog } from "../evaluation/action-planner.ts";
-import { buildCandidate, type FactsOf, isGivenUp } from "../evaluation/decision-input.ts";
-import { FleetHealth } from "../evaluation/fleet-health.ts";
-import { type InventoryTrustTracker, largestWalkNodes } from "../evaluation/inventory-trust.ts";
-import { type PolicyEvaluator, readsStatus } from "../evaluation/policy-evaluator.ts";
-import { ObservedFleet } from "../observed-fleet.ts";
+import { buildCandidate, type FactsOf } from "../evaluation/decision-input.ts";
+import type { FleetHealth } from "../evaluation/fleet-health.ts";
+import { largestWalkNodes } from "../evaluation/inventory-trust.ts";
+import { readsStatus } from "../evaluation/policy-evaluator.ts";
 import { holdsAt, pauseAt } from "../operator-holds.ts";
-import { PolicySet } from "../policy-set.ts";
+import type { RemediationRound } from "../round.ts";
 import { heldNodeCountOf, heldNodesOf, nodeMarksOf } from "./node-status.ts";
-import type { RoundHealth } from "./round-health.ts";
 import type { PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
 
 type ViewDeps = DecisionContext & { readonly journal: JournalQueries };
@@ -32,13 +29,7 @@ interface StatusViewDeps {
   readonly context: ViewDeps;
   readonly fleetHealth: FleetHealth;
   /** What the leader observes and decides, or null on a standby, which observes and decides nothing. */
-  readonly leader: {
-    readonly trustTracker: InventoryTrustTracker;
-    readonly roundHealth: RoundHealth;
-    readonly policyEvaluator: PolicyEvaluator;
-    readonly decisionLog: DecisionLog;
-    readonly collectFacts: FactsOf;
-  } | null;
+  readonly leader: RemediationRound | null;
   /** Returns why a standby observes no node. Absent on the leader. */
   unobserved?(): string;
 }
@@ -48,7 +39,7 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
   const { context, leader } = deps;
   const { journal } = context;
   const { records } = context.remediationState;
-  const lastDecisions = () => leader && [...leader.decisionLog.lastDecisions()];
+  const lastDecisions = () => leader && [...leader.actionPlanner.decisionLog.lastDecisions()];
   return {
     status: () => remediationStatus(deps),
     policyNames: () => context.policies.all.map(({ spec }) => spec.name),
@@ -91,27 +82,11 @@ export function createStatusView(deps: StatusViewDeps): RemediationView {
   };
 }
 
-/**
- * Creates the view of a daemon that stands by, which shows what the leader has journaled. It changes nothing, and knows
- * only what was journaled about nodes. `leader` names the leader in texts.
- */
-export function createStandbyView(
-  deps: Pick<ViewDeps, "clock" | "journal" | "remediationState" | "config">,
-  leader: () => string,
-): RemediationView {
-  const context = {
-    ...deps,
-    policies: new PolicySet(deps.config, deps.remediationState.records),
-    observed: new ObservedFleet({ serviceTime: () => null }),
-  };
-  const unobserved = () => `this daemon stands by; only the leader, ${leader()}, observes the fleet`;
-  return createStatusView({ context, fleetHealth: new FleetHealth(context), leader: null, unobserved });
-}
-
 function remediationStatus({ context, fleetHealth, leader, unobserved }: StatusViewDeps): RemediationStatus {
   const { remediationState, config, observed } = context;
   const { records } = remediationState;
   const { breaker, storm } = fleetHealth.state(false);
+  const isFleetRead = observed.latest !== null && observed.fleet.walkedAt !== null;
   return {
     mode: config.safety.mode,
     paused: pauseAt(records, remediationState.now()),
@@ -120,16 +95,13 @@ function remediationStatus({ context, fleetHealth, leader, unobserved }: StatusV
     stormUntil: storm?.until ?? null,
     stormCause: storm && stormCause(storm),
     journal: remediationState.journalProblem(),
-    roundFailure: leader?.roundHealth.failure() ?? null,
+    roundFailure: leader?.health.failure() ?? null,
     largestWalkNodes: largestWalkNodes(records),
-    limits: isFleetRead(observed) ? limitsByName(config.safety, observed.fleet.count) : null,
+    // The first snapshots may show a fleet of which nothing was read yet.
+    limits: isFleetRead ? limitsByName(config.safety, observed.fleet.count) : null,
     inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.dryRun).length,
   };
 }
-
-/** Returns whether the size of the fleet is known. The first snapshots may show a fleet of which nothing was read yet. */
-const isFleetRead = ({ latest }: ViewDeps["observed"]): boolean =>
-  latest !== null && latest.snapshot.fleet.walkedAt !== null;
 
 function* policyStatuses({ context, leader }: StatusViewDeps): Steps<readonly PolicyStatus[]> {
   const { policies, remediationState } = context;
@@ -152,7 +124,7 @@ function* policyStatuses({ context, leader }: StatusViewDeps): Steps<readonly Po
       if (state !== "firing") pending++;
       else {
         firing++;
-        if (isGivenUp(remediationState, name, node, dryRun)) givenUp++;
+        if (isGivenUp(records, name, node, dryRun)) givenUp++;
       }
     });
     statuses.push({

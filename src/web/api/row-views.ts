@@ -1,6 +1,5 @@
 import type { NodeId } from "../../model/node.ts";
-import type { Decision, Evidence } from "../../model/remediation/decision.ts";
-import type { Action, ActionRequest, Episode, NodeHold } from "../../model/remediation/episode.ts";
+import type { Action, ActionRequest, Decision, Episode, Evidence, NodeHold } from "../../model/remediation/episode.ts";
 import type { OperatorCommandRow } from "../../model/remediation/operator-command.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { type EpochMs, isoAt } from "../../model/time.ts";

@@ -6,7 +6,7 @@ import { COLLECTOR_FAMILIES } from "../../../src/cli/backtest/history-chunk.ts";
 import type { FleetRates } from "../../../src/config/schema/scenario.ts";
 import { createMemoryStateStore, type SqliteStateStore } from "../../../src/journal/sqlite/store.ts";
 import { networkFamilyNames } from "../../../src/metrics/families/network-families.ts";
-import type { Decision } from "../../../src/model/remediation/decision.ts";
+import type { Decision } from "../../../src/model/remediation/episode.ts";
 import type { RemediationConfig } from "../../../src/remediation/context.ts";
 import { journalRows } from "../../harness/journal-rows.ts";
 import { createNetworkPage } from "../../harness/network-page.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { isGivenUp } from "../../../src/policy/episodes/attempts.ts";
 import { RemediationRecords } from "../../../src/policy/remediation-records.ts";
-import { isGivenUp } from "../../../src/remediation/evaluation/decision-input.ts";
 import { closedEpisodeOf, timerOf } from "../../journal/arbitrary-changes.ts";
 
 test.each([
@@ -11,5 +11,5 @@ test.each([
   const givenUp = closedEpisodeOf(1, 10, { policy, node, state: "given_up", healed: false });
   const timer = { ...timerOf(node), state: "firing", since: firesSince } as const;
   const rows = { timers: [timer], episodes: [givenUp], actions: [], holds: [], facts: new Map(), lastNumber: 1 };
-  expect(isGivenUp({ records: new RemediationRecords(rows) }, policy, node, false)).toBe(expected);
+  expect(isGivenUp(new RemediationRecords(rows), policy, node, false)).toBe(expected);
 });

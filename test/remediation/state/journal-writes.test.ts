@@ -97,6 +97,16 @@ test("a row that is recorded while an older version of it is committed stays the
   commits[1]!.end();
 });
 
+test("a hold for all policies and one of a policy with the name null are both journaled", async () => {
+  const { state, commits, settle } = await openSlowState();
+  const holds = [null, "null"].map((policy): JournalChange => ({ kind: "hold", row: { ...holdOf("node_1"), policy } }));
+  state.record([fact("1")]);
+  state.record(holds);
+  commits[0]!.end();
+  await settle();
+  expect(commits[1]!.changes).toEqual(holds);
+});
+
 test("changes that depend on the state are determined once all earlier commits have taken effect", async () => {
   const { state, commits, settle } = await openSlowState();
   const first = state.commit(() => [fact("1")]);

@@ -1,7 +1,6 @@
 import { formatDuration } from "../../../src/base/duration.ts";
 import { fail, ok } from "../../../src/base/result.ts";
-import type { Decision } from "../../../src/model/remediation/decision.ts";
-import type { Action, Episode } from "../../../src/model/remediation/episode.ts";
+import type { Action, Decision, Episode } from "../../../src/model/remediation/episode.ts";
 import type { JournalQuery } from "../../../src/model/remediation/journal.ts";
 import type {
   CommandRejection,

@@ -3,7 +3,7 @@ import { type Random, seededRandom } from "../../../src/base/random.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
 import type { Quarantine } from "../../../src/model/remediation/episode.ts";
 import type { CommandReply } from "../../../src/model/remediation/operator-command.ts";
-import { isLost } from "../../../src/policy/episodes/lost-nodes.ts";
+import { isLost } from "../../../src/policy/episodes/episode-states.ts";
 import { type CommandsByName, commandsOf } from "../../harness/operator-commands.ts";
 import type { Simulation } from "../daemon/simulation.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";

@@ -1,6 +1,6 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { ChurnRates } from "../../../src/config/schema/scenario.ts";
-import { isDown, isLost } from "../../../src/policy/episodes/lost-nodes.ts";
+import { isDown, isLost } from "../../../src/policy/episodes/episode-states.ts";
 import { NEVER, type SimulatedNode } from "../../../src/simulator/fleet/node.ts";
 import type { Simulation } from "../daemon/simulation.ts";
 import { nodesOfShare, type SimulationParts } from "../daemon/simulation-parts.ts";

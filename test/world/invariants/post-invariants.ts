@@ -2,7 +2,7 @@ import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
 import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { Action, Episode } from "../../../src/model/remediation/episode.ts";
-import { isDown, isLost } from "../../../src/policy/episodes/lost-nodes.ts";
+import { isDown, isLost } from "../../../src/policy/episodes/episode-states.ts";
 import { isWithin } from "../../../src/policy/guards/time-window.ts";
 import { findNode } from "../../../src/simulator/fleet/fleet.ts";
 import { clockSkewAt } from "../../../src/simulator/http/faults.ts";

@@ -194,8 +194,8 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/remediation/execution/step-verification.ts",
-        find: "recordStepResult(observed, action,",
-        replace: "recordStepResult(observed && episode, action,",
+        find: "recordStepResult(observed, seen,",
+        replace: "recordStepResult(observed && episode, seen,",
       },
     ],
     ...safety(4),
