@@ -16,7 +16,7 @@ interface SyntaxNode {
 }
 
 /** The first problem of a part of an expression that is not supported. */
-interface RejectedPart {
+export interface RejectedPart {
   readonly part: SyntaxNode;
   readonly problem: ExpressionProblem;
 }

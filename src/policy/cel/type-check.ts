@@ -2,6 +2,7 @@ import { type ASTNode, Environment, ParseError, type TypeError as TypeFault } fr
 import { fail, ok, type Result } from "../../base/result.ts";
 import { describeParseError, describeTypeError, type ExpressionProblem, withoutTypeNames } from "./error-messages.ts";
 import { FIELDS, type FieldType } from "./fields.ts";
+import type { RejectedPart } from "./grammar.ts";
 
 /** An expression that is valid CEL, with types that are not checked yet. */
 interface ParsedExpression {
@@ -33,9 +34,9 @@ export function parseCel(text: string): Result<ParsedExpression, ExpressionProbl
 export function checkTypes(
   parsed: ParsedExpression,
   text: string,
-  rejected: readonly object[],
+  rejected: readonly RejectedPart[],
 ): readonly ExpressionProblem[] {
-  for (const part of rejected) acceptAnyType(part);
+  for (const { part } of rejected) acceptAnyType(part);
   const found = new Map<object, ExpressionProblem>();
   for (;;) {
     const { type = "dyn", error } = parsed.check();
