@@ -10,7 +10,7 @@ import type {
   TransportResponse,
 } from "../model/ports.ts";
 import { startTimeout } from "./timeout.ts";
-import { createCurrentTransport } from "./transport.ts";
+import { createCurrentTransport, type TransportOptions } from "./transport.ts";
 
 /** How to reach a server other than the management API. Each request uses the current values of its secrets. */
 export interface IntegrationAccess {
@@ -26,12 +26,10 @@ export type Credentials =
   | { readonly kind: "authorization"; readonly scheme: string; readonly secret: Secret };
 
 /** `tls_config`, as in the configuration of Prometheus. Secrets are PEM. */
-export interface IntegrationTls {
+export interface IntegrationTls extends Pick<TransportOptions, "serverName" | "insecureSkipVerify"> {
   readonly ca?: Secret | undefined;
   readonly cert?: Secret | undefined;
   readonly key?: Secret | undefined;
-  readonly serverName?: string | undefined;
-  readonly insecureSkipVerify?: boolean;
 }
 
 /** One request to an integration. */
@@ -137,12 +135,11 @@ interface Attempt {
 }
 
 /** Transport options with the current values of the secrets. */
-export const tlsOptions = ({ ca, cert, key, serverName, insecureSkipVerify }: IntegrationTls) => ({
+export const tlsOptions = ({ ca, cert, key, ...others }: IntegrationTls) => ({
+  ...others,
   ca: ca?.value(),
   cert: cert?.value(),
   key: key?.value(),
-  serverName,
-  insecureSkipVerify,
 });
 
 /** Returns the URL of a server, or null if it is not an http or https URL. */

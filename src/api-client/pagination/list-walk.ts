@@ -109,7 +109,8 @@ async function readSmallerPage(
   const { behavior, read } = walk;
   const small = await read({ page: behavior.first, limit: smallest }, signal);
   if (!small.ok) return small;
-  for (const limit of largerLimits(behavior, smallest)) {
+  const fallbacks = smallerPageLimits(behavior.requestedLimit).filter((size) => size > smallest);
+  for (const limit of [behavior.requestedLimit, ...fallbacks]) {
     const larger = await read({ page: behavior.first, limit }, signal);
     if (larger.ok) {
       setPageLimit(behavior, limit);
@@ -126,12 +127,6 @@ async function readSmallerPage(
   setPageLimit(behavior, smallest);
   return small;
 }
-
-/** Returns the page sizes above `smallest`, largest first. */
-const largerLimits = ({ requestedLimit }: ListBehavior, smallest: number): readonly number[] => [
-  requestedLimit,
-  ...PAGE_LIMIT_FALLBACKS.filter((size) => size > smallest && size < requestedLimit),
-];
 
 const readPageOnce = ({ read, behavior: { limit } }: ListWalk, page: number, signal: AbortSignal) =>
   read({ page, limit }, signal);
