@@ -1,6 +1,5 @@
 import { createTask, parse, validateDetailed } from "node-cron";
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
-import type { Cron } from "../model/ports.ts";
 import type { EpochMs } from "../model/time.ts";
 
 /** A leap day is at most eight years away, as from 1896 to 1904 and from 2096 to 2104. */
@@ -19,21 +18,22 @@ interface CronFields {
   runsOn(day: EpochMs): boolean;
 }
 
+/** Schedules by expression. */
+const schedules = new Map<string, CronFields>();
+
 /**
- * Creates the cron port, in UTC. The grammar is node-cron's: names, ranges, steps, lists, `L`, `W`, `#` and nicknames
- * such as `@hourly`. Unlike in Vixie cron, a day must match both the day of month and the day of week.
+ * Returns the first time of a cron expression after `after`, in UTC, or null if there is none within eight years. Throws
+ * if the expression is invalid. It has five or six fields in node-cron's grammar: names, ranges, steps, lists, `L`, `W`,
+ * `#` and nicknames such as `@hourly`. Unlike in Vixie cron, a day must match both the day of month and the day of week.
  */
-export function createCron(): Cron {
-  const schedules = new Map<string, CronFields>();
-  const scheduleOf = (expression: string): CronFields => {
-    const known = schedules.get(expression);
-    if (known !== undefined) return known;
+export function nextCronTime(expression: string, after: EpochMs): EpochMs | null {
+  let schedule = schedules.get(expression);
+  if (schedule === undefined) {
     if (schedules.size >= SCHEDULES_MAX) schedules.clear();
-    const read = parseSchedule(expression);
-    schedules.set(expression, read);
-    return read;
-  };
-  return { nextAfter: (expression, after) => nextRunAt(scheduleOf(expression), after, LOOKAHEAD_DAYS_MAX) };
+    schedule = parseSchedule(expression);
+    schedules.set(expression, schedule);
+  }
+  return nextRunAt(schedule, after, LOOKAHEAD_DAYS_MAX);
 }
 
 /** Returns everything that is wrong with a cron expression, or null if it is valid and has a time. */
