@@ -42,11 +42,7 @@ export interface IntegrationRequest {
 }
 
 /** Client of a server other than the management API: Prometheus, Alertmanager or a webhook. */
-export interface IntegrationClient {
-  /** Sends a request. Never rejects. */
-  request(request: IntegrationRequest, signal: AbortSignal): Promise<Result<TransportResponse, IntegrationFailure>>;
-  close(): Promise<void>;
-}
+export type IntegrationClient = ReturnType<typeof createIntegrationClient>;
 
 /** Why a request got no response. */
 export interface IntegrationFailure {
@@ -80,7 +76,7 @@ export function createIntegrationClient({
   agent,
   timeoutMs = INTEGRATION_TIMEOUT_MS,
   bodyBytesMax,
-}: IntegrationClientDeps): IntegrationClient {
+}: IntegrationClientDeps) {
   let transport: Transport | null = null;
   /**
    * Origin of the last URL. The transport does not read it again, since it must belong to the credentials of the same
@@ -120,7 +116,8 @@ export function createIntegrationClient({
     async close() {
       await transport?.close();
     },
-    async request(request, signal) {
+    /** Sends a request. Never rejects. */
+    async request(request: IntegrationRequest, signal: AbortSignal) {
       const first = await attempt(request, signal);
       const { outcome } = mayRetry(request, first) ? await attempt(request, signal) : first;
       return outcome;
