@@ -117,19 +117,15 @@ export function decodeSessionRecord(json: unknown, onProblem: OnProblem): Sessio
 }
 
 /** Response to an action (spec, sections 4.3 to 4.5). Null if not stated. */
-export interface ActionReply {
-  readonly success: boolean | null;
-  readonly message: string | null;
-  /** Duration of a quarantine. */
-  readonly durationMinutes: number | null;
-}
+export type ActionReply = ReturnType<typeof decodeActionReply>;
 
 /** Decodes the response to an action. Fields that are missing or invalid are null. */
-export function decodeActionReply(json: unknown): ActionReply {
+export function decodeActionReply(json: unknown) {
   const raw = asRawRecord(json);
   return {
     success: typeof raw.success === "boolean" ? raw.success : null,
     message: TEXT.read(raw.message) ?? null,
+    /** Duration of a quarantine. */
     durationMinutes: QUANTITY.read(raw.duration_minutes) ?? null,
   };
 }

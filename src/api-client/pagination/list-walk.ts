@@ -1,7 +1,7 @@
 import { ok, type Result } from "../../base/result.ts";
 import { type ApiError, isPermanent, isRequestRejected } from "../errors.ts";
-import type { ListBehavior, ListWalk, ReadPage, WalkReport } from "./list-behavior.ts";
-import { WalkProgress } from "./walk-progress.ts";
+import type { ListBehavior, ListWalk, ReadPage } from "./list-behavior.ts";
+import { WalkProgress, type WalkReport } from "./walk-progress.ts";
 
 /** Limits to request, in this order, if the service rejects a larger one. The spec states no largest limit. */
 export const PAGE_LIMIT_FALLBACKS = [100, 50, 20] as const;

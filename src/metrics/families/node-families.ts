@@ -167,14 +167,11 @@ export const NODE_COUNTS: AggregateFamily = {
   },
 };
 
-/** The locations that have series, and the row of each location of a fleet in them. */
-interface ExportedLocations {
-  readonly rows: readonly Location[];
-  readonly rowOf: Uint32Array;
-}
-
-/** Returns the first locations up to the cap of `proxynet_nodes`, and `other` for the rest. */
-function exportedLocations(locations: readonly Location[]): ExportedLocations {
+/**
+ * Returns the locations that have series, which are the first ones up to the cap of `proxynet_nodes`, and `other` for the
+ * rest. `rowOf` has the row of each location in them.
+ */
+function exportedLocations(locations: readonly Location[]) {
   const { values: locationsMax } = LABEL_CAPS.proxynet_nodes;
   const hasRow = ({ country, region }: Location, index: number) =>
     index < locationsMax && (country !== OTHER_LABEL || region !== OTHER_LABEL);
@@ -186,7 +183,7 @@ function exportedLocations(locations: readonly Location[]): ExportedLocations {
   return { rows, rowOf };
 }
 
-function countNodes(input: RenderInput, { rows, rowOf }: ExportedLocations): Uint32Array {
+function countNodes(input: RenderInput, { rows, rowOf }: ReturnType<typeof exportedLocations>): Uint32Array {
   const { fleet } = input.snapshot;
   const states = NODE_STATUSES.length;
   const counts = new Uint32Array(rows.length * states);
