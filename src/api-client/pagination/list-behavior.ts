@@ -71,10 +71,13 @@ export interface ReadPage {
   readonly fresh: number;
 }
 
+/** A page, or why it could not be read. */
+export type PageResult = Result<ReadPage, ApiError>;
+
 /** A list to walk. */
 export interface ListWalk {
   /** Reads a page and processes its records. */
-  read(query: PageQuery, signal: AbortSignal): Promise<Result<ReadPage, ApiError>>;
+  read(query: PageQuery, signal: AbortSignal): Promise<PageResult>;
   readonly behavior: ListBehavior;
   /** Maximum number of concurrent pages, at least 1; read again after each page. */
   inFlight(): number;

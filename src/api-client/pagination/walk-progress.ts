@@ -1,8 +1,7 @@
-import type { Result } from "../../base/result.ts";
 import { missingRecords } from "../../inventory/walk-completeness.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { type ApiError, isPermanent, isRequestRejected } from "../errors.ts";
-import type { ListWalk, ReadPage } from "./list-behavior.ts";
+import type { ListWalk, PageResult } from "./list-behavior.ts";
 
 /** Maximum pages of one walk: ten million sessions at 500 per page. */
 const PAGES_MAX = 20_000;
@@ -59,7 +58,7 @@ export class WalkProgress {
   }
 
   /** Records a page, or why it could not be read. */
-  record(number: number, page: Result<ReadPage, ApiError>): void {
+  record(number: number, page: PageResult): void {
     if (number > this.#walk.behavior.first) this.#settled++;
     if (!page.ok) {
       this.#fail(number, page.error);
