@@ -36,12 +36,6 @@ export function alternatives(schema: z.core.$ZodType): readonly z.core.$ZodType[
   return def.type === "union" ? def.options : null;
 }
 
-/** Returns the schema of a list's items, or null if the schema is not a list. */
-export function listItem(schema: z.core.$ZodType): z.core.$ZodType | null {
-  const { def } = innermost(schema)._zod;
-  return def.type === "array" ? def.element : null;
-}
-
 /** Returns the schema at `path`, or null if there is none. `value` selects between alternatives. */
 export function schemaAt(schema: z.core.$ZodType, path: Path, value: unknown): z.core.$ZodType | null {
   const options = alternatives(schema);
