@@ -14,7 +14,6 @@ import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { FactStore, Log, Transport } from "../../src/model/ports.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
-import { createCron } from "../../src/platform/cron.ts";
 import { thresholdsOf } from "../../src/policy/cel/thresholds.ts";
 import { mustCompile } from "../../src/policy/policy.ts";
 import type { Limits } from "../../src/rate-limit/limits.ts";
@@ -219,7 +218,6 @@ function start(
     random,
     metrics,
     log,
-    cron: createCron(),
   });
   collectors.setListener(onSnapshot);
   return collectors;

@@ -1,12 +1,12 @@
 import type { z } from "zod";
 import { configSchema } from "../../src/config/schema/config.ts";
-import { alternatives, innermost, listItem, sectionKeys } from "../../src/config/schema/introspection.ts";
+import { alternatives, innermost, sectionKeys } from "../../src/config/schema/introspection.ts";
 import { policyFileSchema } from "../../src/config/schema/policy.ts";
 import { scenarioSchema } from "../../src/config/schema/scenario.ts";
 import { sharedKeys } from "../../src/config/schema/scenario-faults.ts";
 import { webSchema } from "../../src/config/schema/web-file.ts";
 import { type JsonSchema, jsonSchemaOf } from "./json-schema.ts";
-import { itemsMax, type KeyRow, keyRows, keyTable, meaningOf, tableCell } from "./key-table.ts";
+import { itemsMax, type KeyRow, keyRows, keyTable, listItem, meaningOf, tableCell } from "./key-table.ts";
 
 const FILE_FORMAT = `## File format
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { alternatives, innermost, kindOf, listItem, sectionKeys } from "../../src/config/schema/introspection.ts";
+import { alternatives, innermost, kindOf, sectionKeys } from "../../src/config/schema/introspection.ts";
 
 /** One key of the reference. */
 export interface KeyRow {
@@ -11,6 +11,12 @@ export interface KeyRow {
   readonly defaultText: string | null;
   readonly required: boolean;
   readonly meaning: string;
+}
+
+/** Returns the schema of a list's items, or null if the schema is not a list. */
+export function listItem(schema: z.core.$ZodType): z.core.$ZodType | null {
+  const { def } = innermost(schema)._zod;
+  return def.type === "array" ? def.element : null;
 }
 
 /** Returns the description of a key or section. */

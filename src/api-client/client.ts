@@ -7,10 +7,10 @@ import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { nextTurn } from "../platform/event-loop.ts";
 import type { Lane } from "../rate-limit/limits.ts";
 import { attemptCall, type CallAttempt, type CallAttemptDeps, sendCall, waitForPermit } from "./call-attempt.ts";
-import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
+import type { ActionCall, Call } from "./endpoints.ts";
 import { type ApiError, excerpt } from "./errors.ts";
 import { readJson } from "./json-body.ts";
-import { type PostResult, postResultOf, quoteBody } from "./post-result.ts";
+import { apiKeyProblem, type PostResult, postResultOf, quoteBody } from "./post-result.ts";
 import { retryAfterOf } from "./rate-limit-headers.ts";
 import type { ServiceClock } from "./service-clock.ts";
 
@@ -164,14 +164,9 @@ function statusError(call: Call, response: TransportResponse, now: EpochMs): Api
   const wait = retryAfterMs === null ? "" : `: wait ${retryAfterMs / SECOND_MS} s`;
   const body = quoteBody(response);
   switch (true) {
-    case status === 401:
-      return { kind: "unauthorized", message: `${message}: the API key is not accepted` };
-    case status === 403: {
-      const { scope } = ENDPOINTS[call.endpoint];
-      return {
-        kind: "forbidden",
-        message: `${message}: the API key seems to lack the scope ${scope}, or a cap of the plan is reached; the service said ${body}`,
-      };
+    case status === 401 || status === 403: {
+      const kind = status === 401 ? "unauthorized" : "forbidden";
+      return { kind, message: `${message}: ${apiKeyProblem(call, response)}` };
     }
     case status === 404 || status === 410:
       return { kind: "not_found", message };

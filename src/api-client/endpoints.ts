@@ -9,14 +9,10 @@ export interface PageQuery {
   readonly limit: number;
 }
 
-interface Endpoint {
-  readonly category: Category;
-  readonly method: "GET" | "POST";
-  /** Scope that the API key needs (spec, section 5). */
-  readonly scope: string;
-}
-
-/** The endpoints that the daemon calls (spec, section 4). The key is the value of the label `endpoint`. */
+/**
+ * The endpoints that the daemon calls (spec, section 4). The key is the value of the label `endpoint`; `scope` is what the
+ * API key needs (spec, section 5).
+ */
 export const ENDPOINTS = {
   nodes_list: { category: "node_management", method: "GET", scope: "nodes:read" },
   node: { category: "node_management", method: "GET", scope: "nodes:read" },
@@ -26,7 +22,7 @@ export const ENDPOINTS = {
   sessions_list: { category: "session_monitoring", method: "GET", scope: "sessions:read" },
   stats: { category: "session_monitoring", method: "GET", scope: "sessions:read" },
   hourly: { category: "session_monitoring", method: "GET", scope: "sessions:read" },
-} as const satisfies Record<EndpointLabel, Endpoint>;
+} as const satisfies Record<EndpointLabel, { category: Category; method: "GET" | "POST"; scope: string }>;
 
 type LabelOf<Method> = {
   [Label in EndpointLabel]: (typeof ENDPOINTS)[Label]["method"] extends Method ? Label : never;

@@ -10,7 +10,7 @@ import type {
   TransportResponse,
 } from "../model/ports.ts";
 import { startTimeout } from "./timeout.ts";
-import { createCurrentTransport } from "./transport.ts";
+import { createCurrentTransport, type TransportOptions } from "./transport.ts";
 
 /** How to reach a server other than the management API. Each request uses the current values of its secrets. */
 export interface IntegrationAccess {
@@ -26,12 +26,10 @@ export type Credentials =
   | { readonly kind: "authorization"; readonly scheme: string; readonly secret: Secret };
 
 /** `tls_config`, as in the configuration of Prometheus. Secrets are PEM. */
-export interface IntegrationTls {
+export interface IntegrationTls extends Pick<TransportOptions, "serverName" | "insecureSkipVerify"> {
   readonly ca?: Secret | undefined;
   readonly cert?: Secret | undefined;
   readonly key?: Secret | undefined;
-  readonly serverName?: string | undefined;
-  readonly insecureSkipVerify?: boolean;
 }
 
 /** One request to an integration. */
@@ -44,11 +42,7 @@ export interface IntegrationRequest {
 }
 
 /** Client of a server other than the management API: Prometheus, Alertmanager or a webhook. */
-export interface IntegrationClient {
-  /** Sends a request. Never rejects. */
-  request(request: IntegrationRequest, signal: AbortSignal): Promise<Result<TransportResponse, IntegrationFailure>>;
-  close(): Promise<void>;
-}
+export type IntegrationClient = ReturnType<typeof createIntegrationClient>;
 
 /** Why a request got no response. */
 export interface IntegrationFailure {
@@ -82,7 +76,7 @@ export function createIntegrationClient({
   agent,
   timeoutMs = INTEGRATION_TIMEOUT_MS,
   bodyBytesMax,
-}: IntegrationClientDeps): IntegrationClient {
+}: IntegrationClientDeps) {
   let transport: Transport | null = null;
   /**
    * Origin of the last URL. The transport does not read it again, since it must belong to the credentials of the same
@@ -122,7 +116,8 @@ export function createIntegrationClient({
     async close() {
       await transport?.close();
     },
-    async request(request, signal) {
+    /** Sends a request. Never rejects. */
+    async request(request: IntegrationRequest, signal: AbortSignal) {
       const first = await attempt(request, signal);
       const { outcome } = mayRetry(request, first) ? await attempt(request, signal) : first;
       return outcome;
@@ -137,12 +132,11 @@ interface Attempt {
 }
 
 /** Transport options with the current values of the secrets. */
-export const tlsOptions = ({ ca, cert, key, serverName, insecureSkipVerify }: IntegrationTls) => ({
+export const tlsOptions = ({ ca, cert, key, ...others }: IntegrationTls) => ({
+  ...others,
   ca: ca?.value(),
   cert: cert?.value(),
   key: key?.value(),
-  serverName,
-  insecureSkipVerify,
 });
 
 /** Returns the URL of a server, or null if it is not an http or https URL. */

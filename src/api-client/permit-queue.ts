@@ -1,13 +1,8 @@
+import { byName } from "../base/by-name.ts";
 import type { MonotonicMs } from "../model/time.ts";
 import type { Permit } from "../rate-limit/ledger.ts";
 import type { Category, Lane } from "../rate-limit/limits.ts";
-import {
-  FairQueue,
-  TRAFFIC_CLASSES,
-  type TrafficClass,
-  type TrafficShares,
-  trafficClassOf,
-} from "../scheduling/fair-queue.ts";
+import { FairQueue, TRAFFIC_CLASSES, type TrafficShares, trafficClassOf } from "../scheduling/fair-queue.ts";
 
 /** A call that waits for a permit. */
 export interface WaitingCall {
@@ -24,13 +19,7 @@ export interface WaitingCall {
  */
 export class PermitQueue {
   readonly #fairQueue = new FairQueue();
-  readonly #queues: Readonly<Record<TrafficClass | "action", WaitingCall[]>> = {
-    action: [],
-    nodes: [],
-    sessions: [],
-    details: [],
-    stats: [],
-  };
+  readonly #queues = byName(["action", ...TRAFFIC_CLASSES] as const, (): WaitingCall[] => []);
 
   setShares(shares: TrafficShares): void {
     this.#fairQueue.setShares(shares);

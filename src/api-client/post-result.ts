@@ -3,7 +3,7 @@ import { truncate } from "../base/text.ts";
 import type { TransportResponse } from "../model/ports.ts";
 import type { EpochMs } from "../model/time.ts";
 import { type ActionReply, decodeActionReply } from "./decoding/records.ts";
-import { type ActionCall, ENDPOINTS } from "./endpoints.ts";
+import { type ActionCall, type Call, ENDPOINTS } from "./endpoints.ts";
 import { excerpt } from "./errors.ts";
 import { bodyText, readJson } from "./json-body.ts";
 import { retryAfterOf } from "./rate-limit-headers.ts";
@@ -33,6 +33,12 @@ const QUOTED_BYTES_MAX = 400;
 /** Quotes the beginning of a body for a message. The spec does not define the bodies of errors. */
 export const quoteBody = ({ body }: TransportResponse): string => excerpt(bodyText(body.subarray(0, QUOTED_BYTES_MAX)));
 
+/** Returns what a 401 or 403 says about the API key. */
+export const apiKeyProblem = ({ endpoint }: Call | ActionCall, response: TransportResponse): string =>
+  response.status === 401
+    ? "the API key is not accepted"
+    : `the API key seems to lack the scope ${ENDPOINTS[endpoint].scope}, or a cap of the plan is reached; the service said ${quoteBody(response)}`;
+
 /**
  * Interprets a complete response. `now` is the wall clock time of the response, for a Retry-After without a Date
  * header.
@@ -44,13 +50,8 @@ export function postResultOf(call: ActionCall, response: TransportResponse, now:
   switch (true) {
     case status >= 200 && status < 300:
       return resultOfSuccess(answered, response);
-    case status === 401:
-      return { kind: "credentials", status: 401, message: `${answered}: the API key is not accepted` };
-    case status === 403: {
-      const { scope } = ENDPOINTS[call.endpoint];
-      const message = `${answered}: the API key seems to lack the scope ${scope}, or a cap of the plan is reached; the service said ${body}`;
-      return { kind: "credentials", status: 403, message };
-    }
+    case status === 401 || status === 403:
+      return { kind: "credentials", status, message: `${answered}: ${apiKeyProblem(call, response)}` };
     case status === 429:
       return { kind: "rate_limited", retryAfterMs: retryAfterOf(response, now), message: answered };
     case status >= 400 && status < 500:

@@ -29,7 +29,7 @@ interface RateLimiterDeps extends MonthCallCountDeps {
   readonly clock: Clock;
   readonly random: Random;
   /** Called with the time that each call has waited for a permit, whether it got one or was canceled. */
-  readonly onWait: (category: Category, waitedMs: DurationMs) => void;
+  readonly onWait?: (category: Category, waitedMs: DurationMs) => void;
   /** Whether calls may be sent at all; checked again every second while it is false. Absent means always. */
   readonly mayCall?: () => boolean;
   /** Called when calls by other users of the key are detected. */
@@ -82,7 +82,7 @@ export function createRateLimiter(deps: RateLimiterDeps) {
     const now = clock.monotonic();
     const permit = takePermit(ledger, category, lane, now);
     const counted = month.add(1);
-    deps.onWait(category, now - since);
+    deps.onWait?.(category, now - since);
     grant(permit, counted);
   }
 
@@ -103,7 +103,7 @@ export function createRateLimiter(deps: RateLimiterDeps) {
       const since = clock.monotonic();
       const permit = queue.wait({ category, lane, since }, signal, (granted) => {
         if (granted !== null) return release(granted, { kind: "unused" });
-        deps.onWait(category, clock.monotonic() - since);
+        deps.onWait?.(category, clock.monotonic() - since);
         serve();
       });
       serve();

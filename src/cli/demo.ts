@@ -9,7 +9,6 @@ import { type Daemon, startDaemon } from "../daemon/daemon.ts";
 import { createMemoryStateStore } from "../journal/sqlite/store.ts";
 import type { Clock } from "../model/ports.ts";
 import { systemClock } from "../platform/clock.ts";
-import { createCron } from "../platform/cron.ts";
 import { createLog } from "../platform/log.ts";
 import { createScaledClock } from "../simulator/clock.ts";
 import { demoScenario, SIMULATION_KEY } from "../simulator/default-scenarios.ts";
@@ -58,7 +57,6 @@ export async function runDemo(options: DemoOptions, context: CommandContext): Pr
     clock,
     log: createLog({ level: "error", format: "pretty" }),
     version: context.version,
-    cron: createCron(),
     random: Math.random,
     readConfig: () => readConfigFile(CONFIG_FILE, environment),
     openStore: () => ok(createMemoryStateStore()),

@@ -87,7 +87,6 @@ export function createServiceAccess(
       random: Math.random,
       calls: createMemoryStateStore().calls,
       log: silentLog,
-      onWait() {},
     }),
     timeoutMs: SERVICE_TIMEOUT_MS,
     serviceClock: new ServiceClock(),

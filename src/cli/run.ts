@@ -4,7 +4,6 @@ import type { LoadedConfig } from "../config/load.ts";
 import { type Daemon, startDaemon } from "../daemon/daemon.ts";
 import type { DaemonDeps } from "../daemon/runtime.ts";
 import { systemClock } from "../platform/clock.ts";
-import { createCron } from "../platform/cron.ts";
 import { createLog } from "../platform/log.ts";
 import { placeholderProblem, readConfig } from "./config/config-loading.ts";
 import { readConfigInThread } from "./config/config-thread.ts";
@@ -38,7 +37,6 @@ export async function runDaemon({ config: file }: { config: string }, context: C
     clock: systemClock,
     log,
     version: context.version,
-    cron: createCron(),
     random: Math.random,
     async readConfig() {
       const read = await readConfigInThread(file, context.env, context.stop);

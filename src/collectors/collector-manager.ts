@@ -5,7 +5,7 @@ import type { Share } from "../base/percent.ts";
 import type { Random } from "../base/random.ts";
 import type { Schedule } from "../config/schema/config.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
-import type { Cron, Log } from "../model/ports.ts";
+import type { Log } from "../model/ports.ts";
 import { COLLECTORS, type Collector, type Snapshot } from "../model/snapshot.ts";
 import type { Limits } from "../rate-limit/limits.ts";
 import type { CollectorPlan, Plan } from "../scheduling/planner.ts";
@@ -42,7 +42,6 @@ export interface CollectionSettings {
 interface CollectorManagerDeps extends ListCollectorDeps {
   readonly settings: CollectionSettings;
   readonly rateLimiter: RateLimiter;
-  readonly cron: Cron;
   readonly random: Random;
   readonly log: Log;
   /** Replaces {@link PUBLISH_INTERVAL_MS} when days are simulated. */

@@ -2,9 +2,10 @@ import { byName } from "../base/by-name.ts";
 import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import type { Schedule } from "../config/schema/config.ts";
-import type { Clock, Cron } from "../model/ports.ts";
+import type { Clock } from "../model/ports.ts";
 import { COLLECTORS, type Collector } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
+import { nextCronTime } from "../platform/cron.ts";
 import type { RequestedInterval } from "../scheduling/polling-capacity.ts";
 
 /**
@@ -19,7 +20,6 @@ export type Schedules = Readonly<Record<Collector, Schedule | null>>;
 /** Dependencies of schedules. */
 interface ScheduleDeps {
   readonly clock: Clock;
-  readonly cron: Cron;
   readonly random: Random;
 }
 
@@ -109,7 +109,7 @@ export const sleepStep = (clock: Clock, wait: DurationMs, signal: AbortSignal): 
   clock.sleep(Math.min(SLEEP_STEP_MS_MAX, Math.max(SLEEP_STEP_MS_MIN, wait)), signal);
 
 function waitUntilDue(
-  { clock, cron }: ScheduleDeps,
+  { clock }: ScheduleDeps,
   schedule: PlannedSchedule,
   { monotonic, epoch, failures }: LastStart,
 ): DurationMs {
@@ -118,7 +118,7 @@ function waitUntilDue(
   const { expression, minIntervalMs = 0 } = schedule;
   // The last run started slightly after its scheduled time; do not skip a time that is exactly due.
   const nextRunAt = Number.isFinite(minIntervalMs)
-    ? cron.nextAfter(expression, epoch + Math.max(0, minIntervalMs - SECOND_MS))
+    ? nextCronTime(expression, epoch + Math.max(0, minIntervalMs - SECOND_MS))
     : null;
   const untilNextRun = nextRunAt === null ? Number.POSITIVE_INFINITY : nextRunAt - clock.now();
   // If times are skipped because of limits, a failed run is not retried before the next.
@@ -130,17 +130,14 @@ function waitUntilDue(
  * Returns the time between two runs of a schedule; for cron, the mean of its next {@link PERIODS_MAX} periods within
  * {@link PERIODS_MS_MAX}, in whole seconds, because a single one may be a night or a weekend without runs.
  */
-export function schedulePeriodMs(
-  schedule: Schedule,
-  { clock, cron }: Pick<ScheduleDeps, "clock" | "cron">,
-): DurationMs {
+export function schedulePeriodMs(schedule: Schedule, { clock }: Pick<ScheduleDeps, "clock">): DurationMs {
   if (schedule.kind === "every") return schedule.intervalMs;
-  const first = cron.nextAfter(schedule.expression, clock.now());
+  const first = nextCronTime(schedule.expression, clock.now());
   if (first === null) return Number.POSITIVE_INFINITY;
   let last = first;
   let periods = 0;
   for (; periods < PERIODS_MAX; periods++) {
-    const next = cron.nextAfter(schedule.expression, last);
+    const next = nextCronTime(schedule.expression, last);
     if (next === null || (periods > 0 && next - first > PERIODS_MS_MAX)) break;
     last = next;
   }
@@ -150,7 +147,7 @@ export function schedulePeriodMs(
 /** Returns the requested interval of each collector, or null if not collected. */
 export function requestedIntervalsOf(
   schedules: Schedules,
-  deps: Pick<ScheduleDeps, "clock" | "cron">,
+  deps: Pick<ScheduleDeps, "clock">,
 ): Readonly<Record<Collector, RequestedInterval | null>> {
   return byName(COLLECTORS, (collector) => {
     const schedule = schedules[collector];

@@ -74,7 +74,7 @@ export const createChecks =
     if (check === "expression") return checkExpression(value, source);
     // A web configuration may be empty. Problems in it are reported at its own lines.
     if (check === "file" || check === "web") return checkFile(value, source.readFile, check === "web");
-    const problem = check === "glob" ? checkGlob(value, source, found) : checkText(check, value, source, names);
+    const problem = check === "glob" ? checkGlob(value, source, found) : TEXT_CHECKS[check](value, source, names);
     return problem === null ? [] : [problem];
   };
 
@@ -84,37 +84,24 @@ function checkExpression(text: string, { checks }: ConfigSource): readonly Value
   return compiled.error.map(({ message, offset }) => ({ expected: `must be a CEL expression: ${message}`, offset }));
 }
 
-function checkText(
-  check: Exclude<LoaderCheck, "expression" | "file" | "web" | "glob">,
-  value: string,
-  { checks }: ConfigSource,
-  names: DefinedNames | null,
-): ValueProblem | null {
-  switch (check) {
-    case "cron": {
-      const problem = checks.cron(value);
-      return problem === null ? null : { expected: `must be a cron expression of five or six fields: ${problem}` };
-    }
-    case "template":
-      return checkTemplate(value);
-    case "family":
-      return checkName("metric family that begins with proxynet_", value, checks.families);
-    case "receiver":
-      return names?.receivers ? checkName("receiver", value, names.receivers, "receivers") : null;
-    case "window":
-      return names && checkName("time interval", value, names.windows, "time_intervals");
-    case "query":
-      return requireSection("prometheus", names?.prometheus) ?? invalidRegexp(findQueryProblem(value));
-    case "matcher":
-      return requireSection("alertmanager", names?.alertmanager) ?? invalidRegexp(findMatcherProblem(value));
-    case "timezone":
-      return checkTimeZone(value);
-    case "path":
-      return null;
-    default:
-      return check satisfies never;
-  }
-}
+type TextCheck = (value: string, source: ConfigSource, names: DefinedNames | null) => ValueProblem | null;
+
+/** The checks that find at most one problem of a text. */
+const TEXT_CHECKS: Readonly<Record<Exclude<LoaderCheck, "expression" | "file" | "web" | "glob">, TextCheck>> = {
+  cron(value, { checks }) {
+    const problem = checks.cron(value);
+    return problem === null ? null : { expected: `must be a cron expression of five or six fields: ${problem}` };
+  },
+  template: checkTemplate,
+  family: (value, { checks }) => checkName("metric family that begins with proxynet_", value, checks.families),
+  receiver: (value, _, names) => (names?.receivers ? checkName("receiver", value, names.receivers, "receivers") : null),
+  window: (value, _, names) => names && checkName("time interval", value, names.windows, "time_intervals"),
+  query: (value, _, names) => requireSection("prometheus", names?.prometheus) ?? invalidRegexp(findQueryProblem(value)),
+  matcher: (value, _, names) =>
+    requireSection("alertmanager", names?.alertmanager) ?? invalidRegexp(findMatcherProblem(value)),
+  timezone: checkTimeZone,
+  path: () => null,
+};
 
 function checkGlob(glob: string, source: ConfigSource, found: Set<string>): ValueProblem | null {
   const folder = dirname(source.file);

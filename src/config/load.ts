@@ -56,16 +56,15 @@ export function loadConfig(
   // Policies are checked even if the configuration has errors.
   const files = readPolicyFiles([...policyPaths].toSorted(), source, names);
   const [webPath] = used.includes("web") ? webPaths : [];
-  const web =
-    webPath === undefined ? ok({ webFile: null, warnings: [] }) : readWebFile(webPath, source.env, source.readFile);
+  const web = webPath === undefined ? ok(null) : readWebFile(webPath, source.env, source.readFile);
   if (!main.ok || !files.ok || !web.ok) {
     return fail(mergeProblems([main, files, web].map((read) => (read.ok ? [] : read.error))));
   }
   return ok({
     config: main.value.value,
     policies: policiesInOrder(files.value),
-    webFile: web.value.webFile,
-    warnings: mergeProblems([findWarnings(main.value, source, files.value), web.value.warnings]),
+    webFile: web.value,
+    warnings: mergeProblems([findWarnings(main.value, source, files.value), web.value?.warnings ?? []]),
     keys: keyPositionsOf(main.value),
     policyKeys: files.value.flatMap((file) => {
       const keys = keyPositionsOf(file);

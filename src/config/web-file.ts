@@ -6,16 +6,11 @@ import { type WebConfig, webSchema } from "./schema/web-file.ts";
 import { markKey } from "./yaml/position.ts";
 import { type ReadDocument, readYaml } from "./yaml-reader.ts";
 
-/** A valid web configuration, and what is needed to read it again. */
+/** A valid web configuration, the warnings about it, and what is needed to read it again. */
 export interface WebFile {
   readonly file: string;
   readonly env: NodeJS.ProcessEnv;
   readonly config: WebConfig;
-}
-
-/** A web configuration file, the warnings about it, and the positions of its keys. */
-interface LoadedWebFile {
-  readonly webFile: WebFile;
   readonly warnings: readonly ConfigProblem[];
   readonly keys: KeyPositions;
 }
@@ -28,7 +23,7 @@ export function readWebFile(
   file: string,
   env: NodeJS.ProcessEnv,
   readFile: ReadFile,
-): Result<LoadedWebFile, readonly ConfigProblem[]> {
+): Result<WebFile, readonly ConfigProblem[]> {
   const text = readReferencedFile(file, readFile);
   if (!text.ok) return text;
   // The only values that its schema leaves to be checked are files.
@@ -36,8 +31,8 @@ export function readWebFile(
     checkFile(path, readFile),
   );
   if (!read.ok) return read;
-  const webFile = { file, env, config: read.value.value };
-  return ok({ webFile, warnings: findWebWarnings(read.value), keys: keyPositionsOf(read.value) });
+  const [warnings, keys] = [findWebWarnings(read.value), keyPositionsOf(read.value)];
+  return ok({ file, env, config: read.value.value, warnings, keys });
 }
 
 function findWebWarnings(document: ReadDocument<WebConfig>): ConfigProblem[] {

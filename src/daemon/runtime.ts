@@ -3,7 +3,7 @@ import { fail, ok, type Result } from "../base/result.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
 import { createDaemonMetrics, type DaemonMetrics } from "../metrics/daemon-metrics.ts";
-import type { Clock, Cron, Log, SharedState, StateStore } from "../model/ports.ts";
+import type { Clock, Log, SharedState, StateStore } from "../model/ports.ts";
 import type { EpochMs } from "../model/time.ts";
 import { createEventLog, type EventLog } from "../web/api/event-log.ts";
 import { createHistory, type History } from "../web/api/history.ts";
@@ -15,7 +15,6 @@ type OpenedState = Result<StateStore | SharedState, { readonly kind?: string; re
 /** What the daemon needs from outside. The demo and tests pass their own. */
 export interface DaemonDeps {
   readonly clock: Clock;
-  readonly cron: Cron;
   readonly random: Random;
   readonly log: Log & { setLevel(level: Config["log"]["level"]): void };
   readonly version: string;

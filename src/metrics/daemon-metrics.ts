@@ -28,22 +28,7 @@ export type LabelsOf<Name extends FamilyName> = {
 };
 
 /** The `proxywarden_*` metrics. The compiler checks names, labels and closed label values against the table. */
-export interface DaemonMetrics {
-  /** Adds `by`, which defaults to 1, to a counter. Throws if `by` is negative. */
-  inc<Name extends CounterName>(name: Name, labels: LabelsOf<Name>, by?: number): void;
-  /** Sets a gauge. NaN leaves the sample out. */
-  set<Name extends GaugeName>(name: Name, labels: LabelsOf<Name>, value: number): void;
-  /** Adds one observation to a histogram. */
-  observe<Name extends HistogramName>(name: Name, labels: LabelsOf<Name>, value: number): void;
-  /** Removes all series of a gauge. */
-  clear(name: GaugeName): void;
-  /** Removes all series of all gauges with the label `policy`, because the next configuration may have other policies. */
-  clearPolicyGauges(): void;
-  /** Removes all series of all gauges that only a leader sets. */
-  clearLeaderGauges(): void;
-  /** Renders all metrics, without an end marker, because they are part of a page. */
-  render(format: Format): Promise<string>;
-}
+export type DaemonMetrics = ReturnType<typeof createDaemonMetrics>;
 
 /** Options of {@link createDaemonMetrics}. */
 interface DaemonMetricsOptions {
@@ -74,7 +59,7 @@ const STANDBY_GAUGES: ReadonlySet<string> = new Set<GaugeName>([
 ]);
 
 /** Creates metrics in a registry of their own, so that nothing is shared with other users of prom-client. */
-export function createDaemonMetrics({ process: withProcess = true }: DaemonMetricsOptions = {}): DaemonMetrics {
+export function createDaemonMetrics({ process: withProcess = true }: DaemonMetricsOptions = {}) {
   const registry = new Registry();
   for (const [name, family] of Object.entries<DaemonFamily>(DAEMON_FAMILIES)) {
     const { type, help, labels, buckets = [] } = family;
@@ -98,14 +83,24 @@ export function createDaemonMetrics({ process: withProcess = true }: DaemonMetri
       if (type === "gauge" && isCleared(name, labels)) clearGauge(gaugeOf(name));
   };
   return {
-    inc: (name, labels, by = 1) => (registry.getSingleMetric(name) as Counter).inc(copyLabels(labels), by),
-    set: (name, labels, value) => gaugeOf(name).set(copyLabels(labels), value),
-    observe: (name, labels, value) => (registry.getSingleMetric(name) as Histogram).observe(copyLabels(labels), value),
-    clear: (name) => clearGauge(gaugeOf(name)),
-    clearPolicyGauges: () => clearGauges((_, labels) => "policy" in labels),
-    clearLeaderGauges: () => clearGauges((name) => !STANDBY_GAUGES.has(name)),
+    /** Adds `by` to a counter. Throws if `by` is negative. */
+    inc: <Name extends CounterName>(name: Name, labels: LabelsOf<Name>, by = 1): void =>
+      (registry.getSingleMetric(name) as Counter).inc(copyLabels(labels), by),
+    /** Sets a gauge. NaN leaves the sample out. */
+    set: <Name extends GaugeName>(name: Name, labels: LabelsOf<Name>, value: number): void =>
+      gaugeOf(name).set(copyLabels(labels), value),
+    /** Adds one observation to a histogram. */
+    observe: <Name extends HistogramName>(name: Name, labels: LabelsOf<Name>, value: number): void =>
+      (registry.getSingleMetric(name) as Histogram).observe(copyLabels(labels), value),
+    /** Removes all series of a gauge. */
+    clear: (name: GaugeName): void => clearGauge(gaugeOf(name)),
+    /** Removes all series of all gauges with the label `policy`, because the next configuration may have other policies. */
+    clearPolicyGauges: (): void => clearGauges((_, labels) => "policy" in labels),
+    /** Removes all series of all gauges that only a leader sets. */
+    clearLeaderGauges: (): void => clearGauges((name) => !STANDBY_GAUGES.has(name)),
+    /** Renders all metrics, without an end marker, because they are part of a page. */
     // registry.metrics() is not used, because its format is a setting of the registry rather than an argument.
-    render: (format) =>
+    render: (format: Format): Promise<string> =>
       registry.getMetricsAsJSON().then((families) => families.map((family) => familyText(family, format)).join("")),
   };
 }

@@ -15,15 +15,6 @@ export interface Clock {
   sleep(ms: DurationMs, signal?: AbortSignal): Promise<void>;
 }
 
-/** Computes the times of cron expressions. */
-export interface Cron {
-  /**
-   * Returns the first time of `expression` (UTC, five or six fields) after `after`, or null if there is none within
-   * eight years. Throws if the expression is invalid.
-   */
-  nextAfter(expression: string, after: EpochMs): EpochMs | null;
-}
-
 /** A request to the management service. `path` begins with `/v1/` and includes the query string. */
 export interface TransportRequest {
   readonly method: "GET" | "POST";

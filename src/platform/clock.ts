@@ -21,17 +21,13 @@ function sleepUntil(end: MonotonicMs, signal?: AbortSignal): Promise<void> {
       signal?.removeEventListener("abort", finish);
       resolve();
     };
-    const arm = (rest: DurationMs) => {
+    const arm = () => {
       // Timers are in whole milliseconds since the start of the event loop iteration, so rounding down would wake up
       // early.
-      timer = setTimeout(wake, Math.min(Math.ceil(rest), TIMER_MS_MAX));
+      timer = setTimeout(wake, Math.min(Math.ceil(Math.max(0, end - performance.now())), TIMER_MS_MAX));
     };
-    const wake = () => {
-      const rest = end - performance.now();
-      if (rest > 0) arm(rest);
-      else finish();
-    };
+    const wake = () => (performance.now() < end ? arm() : finish());
     signal?.addEventListener("abort", finish, { once: true });
-    arm(Math.max(0, end - performance.now()));
+    arm();
   });
 }

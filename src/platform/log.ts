@@ -1,7 +1,7 @@
 import { type LoggerOptions, pino, stdTimeFunctions } from "pino";
 import { prettyFactory } from "pino-pretty";
 import type { Config } from "../config/schema/config.ts";
-import type { Log } from "../model/ports.ts";
+import type { Log, LogFields } from "../model/ports.ts";
 import { StderrWriter } from "./stderr-writer.ts";
 
 /** The section `log` of the configuration. */
@@ -65,24 +65,19 @@ const stderrDestination = (): LogDestination => ({
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
 
 /**
- * Creates a log that keeps only the first exception (the field `err` of an error), for {@link FailureLog.throwFirst}.
- * Errors without an exception, such as those about the state of the fleet, are part of a normal run.
+ * Creates a log of a run that must not continue after an exception. It keeps only the first exception (the field `err` of
+ * an error). Errors without an exception, such as those about the state of the fleet, are part of a normal run.
  */
-export function createFailureLog(): FailureLog {
+export function createFailureLog() {
   let first: unknown = null;
   return {
     ...silentLog,
-    error({ err }) {
+    error({ err }: LogFields) {
       first ??= err ?? null;
     },
+    /** Throws the first exception that was logged, if there is one. */
     throwFirst() {
       if (first !== null) throw first;
     },
   };
-}
-
-/** A log of a run that must not continue after an exception. */
-interface FailureLog extends Log {
-  /** Throws the first exception that was logged, if there is one. */
-  throwFirst(): void;
 }

@@ -23,35 +23,25 @@ export function inlineSecret(value: string): Secret {
  * `value` checks at most once a second whether the file's identity, size or times have changed (also through a symbolic
  * link, as Kubernetes mounts secrets), and if so reads it again. The error names the file and what is wrong with it.
  */
-export function fileSecret(path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
-  return watchedSecretFile(path, SECRET_FORMAT, clock);
-}
+export const fileSecret = (path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> =>
+  watchedSecretFile(path, clock, () => readSecret("secret file", path, SECRET_BYTES_MAX, singleLineProblem));
 
 /** Returns a certificate or key in PEM. Its file is read again like that of {@link fileSecret}. */
-export function pemFile(path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> {
-  return watchedSecretFile(path, PEM_FORMAT, clock);
-}
-
-interface SecretFormat {
-  /** What messages call the file. */
-  readonly noun: string;
-  /** Returns what is wrong with a text, or null if it is valid. */
-  findProblem(text: string): string | null;
-  readonly bytesMax: number;
-}
+export const pemFile = (path: string, clock: Pick<Clock, "monotonic">): Result<Secret, string> =>
+  watchedSecretFile(path, clock, () => readSecret("PEM file", path, PEM_BYTES_MAX, pemProblem));
 
 function watchedSecretFile(
   path: string,
-  format: SecretFormat,
   clock: Pick<Clock, "monotonic">,
+  readFile: () => Result<SecretFileContent, string>,
 ): Result<Secret, string> {
-  const first = readSecret(path, format);
+  const first = readFile();
   if (!first.ok) return first;
   let current = first.value;
   let checkedAt: MonotonicMs = clock.monotonic();
 
   const refresh = (): Result<boolean, string> => {
-    const read = readSecret(path, format);
+    const read = readFile();
     if (!read.ok) return read;
     const changed = read.value.text !== current.text;
     current = read.value;
@@ -75,15 +65,19 @@ interface SecretFileContent {
   readonly stamp: string;
 }
 
-function readSecret(path: string, format: SecretFormat): Result<SecretFileContent, string> {
-  const read = readRegularFile(path, format.bytesMax);
-  if (!read.ok) return fail(`${format.noun} ${path} can't be read: ${read.error}`);
+/** Reads a file, which messages call `noun`. `problemOf` returns what is wrong with a text, or null if it is valid. */
+function readSecret(
+  noun: string,
+  path: string,
+  bytesMax: number,
+  problemOf: (text: string) => string | null,
+): Result<SecretFileContent, string> {
+  const read = readRegularFile(path, bytesMax);
+  if (!read.ok) return fail(`${noun} ${path} can't be read: ${read.error}`);
   const text = read.value.text.replace(/\r?\n$/, "");
-  const problem = format.findProblem(text);
+  const problem = problemOf(text);
   // The stamp is of the file that was read, not of one that replaced it a moment later.
-  return problem === null
-    ? ok({ text, stamp: fileStampOf(read.value.stats) })
-    : fail(`${format.noun} ${path} ${problem}`);
+  return problem === null ? ok({ text, stamp: fileStampOf(read.value.stats) }) : fail(`${noun} ${path} ${problem}`);
 }
 
 function singleLineProblem(text: string): string | null {
@@ -99,13 +93,6 @@ function singleLineProblem(text: string): string | null {
 
 const pemProblem = (text: string): string | null =>
   text.includes("-----BEGIN ") ? null : "holds no PEM; it should begin with a line such as -----BEGIN CERTIFICATE-----";
-
-const SECRET_FORMAT: SecretFormat = {
-  noun: "secret file",
-  findProblem: singleLineProblem,
-  bytesMax: SECRET_BYTES_MAX,
-};
-const PEM_FORMAT: SecretFormat = { noun: "PEM file", findProblem: pemProblem, bytesMax: PEM_BYTES_MAX };
 
 /** Returns a stamp of a file's identity, size and times, to detect changes; `unreadable` if it can't be read. */
 export function fileStampAt(path: string): string {

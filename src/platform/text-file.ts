@@ -79,11 +79,6 @@ export async function readTextStream(
   return decode(Buffer.concat(chunks, length));
 }
 
-function decode(bytes: Buffer): Result<string, string> {
-  const problem = encodingProblem(bytes);
-  return problem === null ? ok(bytes.toString("utf8")) : fail(problem);
-}
-
 function kindOf(stats: BigIntStats): string | null {
   if (stats.isFile()) return null;
   if (stats.isDirectory()) return "a directory";
@@ -106,39 +101,34 @@ function readAll(file: number, bytesMax: number): Buffer | null {
   return null;
 }
 
-function encodingProblem(bytes: Buffer): string | null {
+/** Decodes UTF-8. The error names the first byte that is invalid. */
+function decode(bytes: Buffer): Result<string, string> {
   const [first, second] = bytes;
   if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) {
-    return "it is encoded as UTF-16; it must be UTF-8";
+    return fail("it is encoded as UTF-16; it must be UTF-8");
   }
-  if (isUtf8(bytes)) return null;
+  if (isUtf8(bytes)) return ok(bytes.toString("utf8"));
   // Decoding replaces only invalid bytes, each time by U+FFFD, whose first bytes may be equal to those that it replaces.
   const decoded = Buffer.from(bytes.toString("utf8"));
   const differsAt = bytes.findIndex((byte, index) => byte !== decoded[index]);
   const offset = decoded.lastIndexOf("\ufffd", differsAt === -1 ? bytes.length : differsAt);
   const lines = bytes.subarray(0, offset).toString("utf8").split("\n");
   const byte = `0x${bytes[offset]?.toString(16).padStart(2, "0")}`;
-  return `it is not UTF-8: line ${lines.length}, column ${lines.at(-1)!.length + 1} has the byte ${byte}`;
+  return fail(`it is not UTF-8: line ${lines.length}, column ${lines.at(-1)!.length + 1} has the byte ${byte}`);
 }
 
+/** Messages for errors of the system, by code. */
+const FILE_ERRORS = new Map([
+  ["ENOENT", NO_SUCH_FILE],
+  ["ELOOP", "a loop of symbolic links (ELOOP)"],
+  ["EACCES", "permission denied (EACCES)"],
+  ["EPERM", "permission denied (EPERM)"],
+  ["ENOTDIR", "a part of its path is not a directory (ENOTDIR)"],
+  ["ENXIO", "it is a socket or a device; it must be a regular file"],
+  ["EMFILE", "too many files are open (EMFILE)"],
+  ["ENFILE", "too many files are open (ENFILE)"],
+]);
+
 /** Returns why a file can't be opened or read. */
-export function fileErrorMessage({ code, message }: Pick<NodeJS.ErrnoException, "code" | "message">): string {
-  switch (code) {
-    case "ENOENT":
-      return NO_SUCH_FILE;
-    case "ELOOP":
-      return "a loop of symbolic links (ELOOP)";
-    case "EACCES":
-    case "EPERM":
-      return `permission denied (${code})`;
-    case "ENOTDIR":
-      return "a part of its path is not a directory (ENOTDIR)";
-    case "ENXIO":
-      return "it is a socket or a device; it must be a regular file";
-    case "EMFILE":
-    case "ENFILE":
-      return `too many files are open (${code})`;
-    default:
-      return message;
-  }
-}
+export const fileErrorMessage = ({ code = "", message }: Pick<NodeJS.ErrnoException, "code" | "message">): string =>
+  FILE_ERRORS.get(code) ?? message;

@@ -4,7 +4,6 @@ import { createCollectorHistory, PollingPlan } from "../../src/collectors/pollin
 import { requestedIntervalsOf } from "../../src/collectors/schedule.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
-import { createCron } from "../../src/platform/cron.ts";
 import { PLANS } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
@@ -138,7 +137,7 @@ test("a list of unknown length has priority until three of its runs have failed"
         weight = shares.sessions.weight;
       },
     },
-    requestedIntervals: requestedIntervalsOf(everyMinuteSettings.schedules, { clock, cron: createCron() }),
+    requestedIntervals: requestedIntervalsOf(everyMinuteSettings.schedules, { clock }),
     networkSize: () => ({ nodes: 0, nodePages: 0, sessions: 0, sessionPages: 0 }),
   });
   const first = weight;

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import { type PlannedSchedule, runOnSchedule, schedulePeriodMs } from "../../src/collectors/schedule.ts";
-import { createCron } from "../../src/platform/cron.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
 
@@ -17,7 +16,7 @@ async function beginnings(
   const clock = createVirtualClock(START_MS);
   const stop = new AbortController();
   const begun: number[] = [];
-  const timing = { clock, cron: createCron(), random: () => 0 };
+  const timing = { clock, random: () => 0 };
   const done = runOnSchedule(
     timing,
     { ...ALONE, schedule: cadence, firstWait },
@@ -88,7 +87,7 @@ test("a cron schedule continues if the wall clock is set back by a day", async (
     runs++;
     return true;
   };
-  const timing = { clock, cron: createCron(), random: () => 0 };
+  const timing = { clock, random: () => 0 };
   const cadence = () => ({ kind: "cron", expression: "2 * * * *" }) as const;
   const done = runOnSchedule(timing, { ...ALONE, schedule: cadence }, job, stop.signal);
   await clock.advance(10 * MINUTE);
@@ -101,15 +100,14 @@ test("a cron schedule continues if the wall clock is set back by a day", async (
 });
 
 test("the period of a regular cron schedule is the time between two runs", () => {
-  const timing = { clock: createVirtualClock(START_MS), cron: createCron() };
+  const timing = { clock: createVirtualClock(START_MS) };
   expect(schedulePeriodMs({ kind: "cron", expression: "2 * * * *" }, timing)).toBe(60 * MINUTE);
   expect(schedulePeriodMs({ kind: "every", intervalMs: 5 }, timing)).toBe(5);
 });
 
 test("the period of an irregular cron schedule is the mean, whatever the time of the start", () => {
-  const cron = createCron();
   const periodAt = (expression: string, now: number) =>
-    schedulePeriodMs({ kind: "cron", expression }, { cron, clock: createVirtualClock(now) });
+    schedulePeriodMs({ kind: "cron", expression }, { clock: createVirtualClock(now) });
   // Every ten minutes from 8:00 to 18:50 are 66 runs a day.
   for (let hour = 0; hour < 24; hour++) {
     const period = periodAt("*/10 8-18 * * *", Date.UTC(2026, 2, 4, hour, 45));

@@ -52,7 +52,7 @@ function webExample(): WebConfig {
   const read = readWebText("config/web.yml", fileText("config/web.yml"));
   if (!read.ok) throw new Error(read.error.map(formatProblem).join("\n"));
   expect(read.value.warnings).toEqual([]);
-  return read.value.webFile.config;
+  return read.value.config;
 }
 
 /** The schema that the first line of a file names for editors; without one, it is its name that tells. */

@@ -13,7 +13,7 @@ const TLS = "cert_file: web.crt, key_file: web.key";
 function web(text: string, env: Record<string, string> = {}): WebConfig {
   const read = readWebText("/etc/web.yml", text, env);
   if (!read.ok) throw new Error(read.error.map(formatProblem).join("\n"));
-  return read.value.webFile.config;
+  return read.value.config;
 }
 
 const warnings = (text: string): string[] => {

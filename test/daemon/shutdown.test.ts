@@ -3,7 +3,6 @@ import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { fail, ok } from "../../src/base/result.ts";
 import { startDaemon } from "../../src/daemon/daemon.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
-import { createCron } from "../../src/platform/cron.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { orThrow, parsedConfig, startDaemonGroup } from "../harness/daemon-group.ts";
 import { freePort } from "../harness/free-port.ts";
@@ -31,7 +30,6 @@ async function startSharedDaemon() {
     parsedConfig({ ...sections, web, collect: { nodes: { every: `${minutes}m` } } });
   const started = await startDaemon(orThrow(configWith(1)), {
     clock,
-    cron: createCron(),
     random: () => 0.5,
     log: { ...log, setLevel() {} },
     version: "0.0.0",

@@ -11,7 +11,6 @@ import { type DaemonDeps, openRuntime, type Runtime } from "../../src/daemon/run
 import type { Clock, Transport } from "../../src/model/ports.ts";
 import type { Action } from "../../src/model/remediation/episode.ts";
 import type { Receiver } from "../../src/model/remediation/notification.ts";
-import { createCron } from "../../src/platform/cron.ts";
 import type { RemediationConfig } from "../../src/remediation/context.ts";
 import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
@@ -145,7 +144,6 @@ async function startDaemon(name: string, outside: Surroundings, options: DaemonG
   const log = createRecordingLog();
   const deps: DaemonDeps = {
     clock: process.clock,
-    cron: createCron(),
     random: seededRandom(name.length),
     log: { ...log, setLevel() {} },
     version: "0.0.0",

@@ -16,7 +16,6 @@ import type { ExternalBlockers, Log, Secret, StateStore, Transport } from "../..
 import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
 import { createNotifier, type Notifier } from "../../src/notify/notifier.ts";
-import { createCron } from "../../src/platform/cron.ts";
 import { type Limits, PLANS } from "../../src/rate-limit/limits.ts";
 import type { RemediationConfig } from "../../src/remediation/context.ts";
 import { RemediationController } from "../../src/remediation/controller.ts";
@@ -199,7 +198,6 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     collected,
     client,
     rateLimiter,
-    cron: createCron(),
     publishCheckMs: PUBLISH_CHECK_MS,
     publishIntervalMs: PUBLISH_INTERVAL_MS,
   });

@@ -8,7 +8,6 @@ import type { DaemonDeps } from "../../src/daemon/runtime.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { Clock } from "../../src/model/ports.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { createCron } from "../../src/platform/cron.ts";
 import { createScaledClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { startServer } from "../../src/simulator/http/server.ts";
@@ -125,7 +124,6 @@ export async function startTestDaemon(
   };
   const started = await startDaemon(valueOrThrow(readConfig()), {
     clock,
-    cron: createCron(),
     random: Math.random,
     log: { ...log, setLevel() {} },
     version: "0.0.0-test",

@@ -1,4 +1,4 @@
-import type { NodeFamily, RenderInput, Sample } from "../../src/metrics/families/family.ts";
+import { type NodeFamily, type RenderInput, type Sample, visibleSlots } from "../../src/metrics/families/family.ts";
 import { NETWORK_FAMILIES } from "../../src/metrics/families/network-families.ts";
 import { NODE_INFO } from "../../src/metrics/families/node-families.ts";
 import { LineWriter } from "../../src/metrics/render/line-writer.ts";
@@ -57,7 +57,7 @@ export function referenceRender(input: RenderInput, format: Format = "text"): st
 function nodeSamples(family: NodeFamily, input: RenderInput): Sample[] {
   const { fleet, sessions } = input.snapshot;
   const ids = family.source === "sessions" ? (sessions?.nodes.ids ?? []) : fleet.ids;
-  const visible = computeVisibility(input)[family.visible];
+  const visible = visibleSlots(computeVisibility(input), family);
   return ids.flatMap((id, slot) => {
     const values = new Float64Array(family.splitBy?.values.length ?? 1);
     if (visible[slot] === 1) family.fill(input, slot, slot + 1, values);

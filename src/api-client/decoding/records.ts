@@ -9,16 +9,9 @@ import {
   NODE_STATUSES,
   type NodeDetail,
   type NodeRecord,
-  type NodeStatus,
   type NumberField,
 } from "../../model/node.ts";
-import {
-  SESSION_STATUSES,
-  SESSION_TYPES,
-  type SessionRecord,
-  type SessionStatus,
-  type SessionType,
-} from "../../model/session.ts";
+import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../../model/session.ts";
 import { type ApiError, describeJson } from "../errors.ts";
 import { asRawRecord, type RawRecord } from "../json-body.ts";
 import {
@@ -111,64 +104,58 @@ export const decodeNodeDetail = (json: unknown, onProblem: OnProblem): NodeDetai
 function decodeNode<N extends NodeRecord>(json: unknown, fields: RecordFields, onProblem: OnProblem): N | null {
   const raw = identifyRecord(json, onProblem);
   if (raw === null) return null;
-  const { id } = raw;
-  const status = oneOf<NodeStatus>(nodeStatuses, raw.status, "status", "unknown_status", id, onProblem);
-  return readFields(raw, fields, { id, status }, onProblem) as unknown as N;
+  const target = { id: raw.id, status: readNodeStatus(raw, onProblem) };
+  return readFields(raw, fields, target, onProblem) as unknown as N;
 }
 
 /** Decodes a session of the list (spec, section 2.2). Returns null, with a problem, if it is unreadable. */
 export function decodeSessionRecord(json: unknown, onProblem: OnProblem): SessionRecord | null {
   const raw = identifyRecord(json, onProblem);
   if (raw === null) return null;
-  const { id } = raw;
-  const status = oneOf<SessionStatus>(sessionStatuses, raw.status, "status", "unknown_status", id, onProblem);
-  const type = oneOf<SessionType>(sessionTypes, raw.session_type, "session_type", "unknown_type", id, onProblem);
-  return readFields(raw, SESSION_FIELDS, { id, status, type }, onProblem);
+  const [status, type] = [readSessionStatus(raw, onProblem), readSessionType(raw, onProblem)];
+  return readFields(raw, SESSION_FIELDS, { id: raw.id, status, type }, onProblem);
 }
 
 /** Response to an action (spec, sections 4.3 to 4.5). Null if not stated. */
-export interface ActionReply {
-  readonly success: boolean | null;
-  readonly message: string | null;
-  /** Duration of a quarantine. */
-  readonly durationMinutes: number | null;
-}
+export type ActionReply = ReturnType<typeof decodeActionReply>;
 
 /** Decodes the response to an action. Fields that are missing or invalid are null. */
-export function decodeActionReply(json: unknown): ActionReply {
+export function decodeActionReply(json: unknown) {
   const raw = asRawRecord(json);
   return {
     success: typeof raw.success === "boolean" ? raw.success : null,
     message: TEXT.read(raw.message) ?? null,
+    /** Duration of a quarantine. */
     durationMinutes: QUANTITY.read(raw.duration_minutes) ?? null,
   };
 }
 
+type IdentifiedRecord = RawRecord & { readonly id: string };
+
 /** Returns the record, or null, with a problem, if it is not an object or has no id. */
-function identifyRecord(json: unknown, onProblem: OnProblem): (RawRecord & { readonly id: string }) | null {
+function identifyRecord(json: unknown, onProblem: OnProblem): IdentifiedRecord | null {
   if (typeof json !== "object" || json === null || Array.isArray(json)) {
     onProblem({ reason: "not_an_object", id: null, detail: `found ${describeJson(json)}; a record is an object` });
     return null;
   }
   const { id } = json as RawRecord;
-  if (isIdentifier(id)) return json as RawRecord & { readonly id: string };
+  if (isIdentifier(id)) return json as IdentifiedRecord;
   onProblem({ reason: "missing_id", id: null, detail: `id is ${describeJson(id)}; it must be ${IDENTIFIER_EXPECTED}` });
   return null;
 }
 
-const nodeStatuses: ReadonlySet<unknown> = new Set(NODE_STATUSES.filter((status) => status !== "unknown"));
-const sessionStatuses: ReadonlySet<unknown> = new Set(SESSION_STATUSES.filter((status) => status !== "unknown"));
-const sessionTypes: ReadonlySet<unknown> = new Set(SESSION_TYPES.filter((type) => type !== "unknown"));
-
-function oneOf<T extends string>(
-  known: ReadonlySet<unknown>,
-  value: unknown,
-  field: string,
-  reason: RejectReason,
-  id: string,
-  onProblem: OnProblem,
-): T | "unknown" {
-  if (known.has(value)) return value as T;
-  onProblem({ reason, id, detail: `${field} is ${describeJson(value)}; known values: ${[...known].join(", ")}` });
-  return "unknown";
+/** Returns a reader of a field with one of `words`. Any other value is read as `unknown`, with a problem. */
+function wordReader<Word extends string>(words: readonly Word[], field: string, reason: RejectReason) {
+  const known: ReadonlySet<unknown> = new Set(words.filter((word) => word !== "unknown"));
+  return (raw: IdentifiedRecord, onProblem: OnProblem): Word | "unknown" => {
+    const value = raw[field];
+    if (known.has(value)) return value as Word;
+    const detail = `${field} is ${describeJson(value)}; known values: ${[...known].join(", ")}`;
+    onProblem({ reason, id: raw.id, detail });
+    return "unknown";
+  };
 }
+
+const readNodeStatus = wordReader(NODE_STATUSES, "status", "unknown_status");
+const readSessionStatus = wordReader(SESSION_STATUSES, "status", "unknown_status");
+const readSessionType = wordReader(SESSION_TYPES, "session_type", "unknown_type");

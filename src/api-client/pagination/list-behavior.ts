@@ -71,34 +71,14 @@ export interface ReadPage {
   readonly fresh: number;
 }
 
+/** A page, or why it could not be read. */
+export type PageResult = Result<ReadPage, ApiError>;
+
 /** A list to walk. */
 export interface ListWalk {
   /** Reads a page and processes its records. */
-  read(query: PageQuery, signal: AbortSignal): Promise<Result<ReadPage, ApiError>>;
+  read(query: PageQuery, signal: AbortSignal): Promise<PageResult>;
   readonly behavior: ListBehavior;
   /** Maximum number of concurrent pages, at least 1; read again after each page. */
   inFlight(): number;
-}
-
-/** Result of a walk. */
-export interface WalkReport {
-  /**
-   * `reached`: the walk reached the end of the list. `refused`: the service answered 4xx to all pages after a certain
-   * record. `cut`: the walk was stopped before the end.
-   */
-  readonly end: "reached" | "refused" | "cut";
-  /** Number of records in the list, as the last response stated it. */
-  readonly total: number;
-  /** Number of distinct records. */
-  readonly seen: number;
-  /** Whether no record is missing: no page failed, and the total matches the records or has its constant difference. */
-  readonly isExact: boolean;
-  /** The constant difference between total and records in earlier walks, or 0 if there is none. */
-  readonly difference: number;
-  /** Number of pages read, including those read twice. */
-  readonly pages: number;
-  /** When the first of them was observed. */
-  readonly observedFrom: MonotonicMs;
-  /** The first failure of a page, or null if there is none. */
-  readonly error: ApiError | null;
 }

@@ -1,7 +1,7 @@
 import { ok, type Result } from "../../base/result.ts";
 import { type ApiError, isPermanent, isRequestRejected } from "../errors.ts";
-import type { ListBehavior, ListWalk, ReadPage, WalkReport } from "./list-behavior.ts";
-import { WalkProgress } from "./walk-progress.ts";
+import type { ListBehavior, ListWalk, PageResult } from "./list-behavior.ts";
+import { WalkProgress, type WalkReport } from "./walk-progress.ts";
 
 /** Limits to request, in this order, if the service rejects a larger one. The spec states no largest limit. */
 export const PAGE_LIMIT_FALLBACKS = [100, 50, 20] as const;
@@ -62,7 +62,7 @@ export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Res
 }
 
 /** Reads the first page, which has the number 1 or 0. */
-async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<Result<ReadPage, ApiError>> {
+async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<PageResult> {
   const { behavior } = walk;
   behavior.walks++;
   if (behavior.walks % WALKS_PER_PROVEN_END === 0) {
@@ -73,7 +73,7 @@ async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<Resul
   const triesAll = behavior.rejectedWalks % REJECTED_WALKS_PER_TRIAL === 0;
   const first =
     smaller === null
-      ? await (triesAll ? readPage : readPageOnce)(walk, behavior.first, signal)
+      ? await readPage(walk, behavior.first, signal, triesAll)
       : await readSmallerPage(walk, smaller, signal);
   const isRejected = !first.ok && isRequestRejected(first.error);
   behavior.rejectedWalks = isRejected ? behavior.rejectedWalks + 1 : 0;
@@ -101,15 +101,12 @@ function smallerLimit({ failedWalks, limit, requestedLimit, walks, nextSizeTrial
  * Reads the first page in a smaller size. If that fails, the size is not the cause, and no other is tried. If it
  * succeeds, the largest size that succeeds too is kept.
  */
-async function readSmallerPage(
-  walk: ListWalk,
-  smallest: number,
-  signal: AbortSignal,
-): Promise<Result<ReadPage, ApiError>> {
+async function readSmallerPage(walk: ListWalk, smallest: number, signal: AbortSignal): Promise<PageResult> {
   const { behavior, read } = walk;
   const small = await read({ page: behavior.first, limit: smallest }, signal);
   if (!small.ok) return small;
-  for (const limit of largerLimits(behavior, smallest)) {
+  const fallbacks = smallerPageLimits(behavior.requestedLimit).filter((size) => size > smallest);
+  for (const limit of [behavior.requestedLimit, ...fallbacks]) {
     const larger = await read({ page: behavior.first, limit }, signal);
     if (larger.ok) {
       setPageLimit(behavior, limit);
@@ -127,20 +124,11 @@ async function readSmallerPage(
   return small;
 }
 
-/** Returns the page sizes above `smallest`, largest first. */
-const largerLimits = ({ requestedLimit }: ListBehavior, smallest: number): readonly number[] => [
-  requestedLimit,
-  ...PAGE_LIMIT_FALLBACKS.filter((size) => size > smallest && size < requestedLimit),
-];
-
-const readPageOnce = ({ read, behavior: { limit } }: ListWalk, page: number, signal: AbortSignal) =>
-  read({ page, limit }, signal);
-
-/** Reads a page. If the service rejects its size, tries smaller ones, and keeps the first that it accepts. */
-async function readPage(walk: ListWalk, page: number, signal: AbortSignal): Promise<Result<ReadPage, ApiError>> {
+/** Reads a page. If the service rejects its size and `triesAll`, tries smaller ones, and keeps the first that it accepts. */
+async function readPage(walk: ListWalk, page: number, signal: AbortSignal, triesAll = true): Promise<PageResult> {
   const { behavior } = walk;
   let read = await walk.read({ page, limit: behavior.limit }, signal);
-  for (const limit of smallerPageLimits(behavior.limit)) {
+  for (const limit of triesAll ? smallerPageLimits(behavior.limit) : []) {
     if (read.ok || read.error.kind !== "client_error") return read;
     read = await walk.read({ page, limit }, signal);
     if (read.ok) setPageLimit(behavior, limit);

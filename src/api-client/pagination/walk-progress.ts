@@ -1,8 +1,7 @@
-import type { Result } from "../../base/result.ts";
 import { missingRecords } from "../../inventory/walk-completeness.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { type ApiError, isPermanent, isRequestRejected } from "../errors.ts";
-import type { ListWalk, ReadPage, WalkReport } from "./list-behavior.ts";
+import type { ListWalk, PageResult } from "./list-behavior.ts";
 
 /** Maximum pages of one walk: ten million sessions at 500 per page. */
 const PAGES_MAX = 20_000;
@@ -23,6 +22,9 @@ const SHORT_WALKS_MAX = 3;
  */
 const FAILURES_IN_A_ROW_MAX = 5;
 const FAILURES_SHARE_MAX = 0.25;
+
+/** Result of a walk. */
+export type WalkReport = ReturnType<WalkProgress["close"]>;
 
 /**
  * Progress of one walk: whether there are more pages, where the list shifted, and what to remember for the next walk.
@@ -48,7 +50,7 @@ export class WalkProgress {
   /** Number and length of the last page that was not repeated. */
   #lastPage = { page: 0, length: 0 };
   #repeatedInARow = 0;
-  #end: "open" | WalkReport["end"] = "open";
+  #end: "open" | "reached" | "cut" = "open";
 
   constructor(walk: ListWalk) {
     this.#walk = walk;
@@ -56,7 +58,7 @@ export class WalkProgress {
   }
 
   /** Records a page, or why it could not be read. */
-  record(number: number, page: Result<ReadPage, ApiError>): void {
+  record(number: number, page: PageResult): void {
     if (number > this.#walk.behavior.first) this.#settled++;
     if (!page.ok) {
       this.#fail(number, page.error);
@@ -212,20 +214,31 @@ export class WalkProgress {
   }
 
   /** Ends the walk and remembers its results for the next one. `echo` is the page size that the service states. */
-  close(echo: number | null): WalkReport {
+  close(echo: number | null) {
     const difference = this.#acceptedDifference();
     this.#learn(echo);
     const isRejected =
       this.#end !== "cut" && this.#rejection !== null && this.#total - this.#seen >= this.#pageSize / 2;
     const isComplete = this.#failures.length === 0 && this.#end !== "cut" && !isRejected;
     return {
+      /**
+       * `reached`: the walk reached the end of the list. `refused`: the service answered 4xx to all pages after a certain
+       * record. `cut`: the walk was stopped before the end.
+       */
       end: isRejected ? "refused" : this.#end === "open" ? "reached" : this.#end,
+      /** Number of records in the list, as the last response stated it. */
       total: this.#total,
+      /** Number of distinct records. */
       seen: this.#seen,
+      /** Whether no record is missing: no page failed, and the total matches the records or has its constant difference. */
       isExact: isComplete && (this.#total === this.#seen || this.#walk.behavior.difference.same >= CONSTANT_WALKS),
+      /** The constant difference between total and records in earlier walks, or 0 if there is none. */
       difference,
+      /** Number of pages read, including those read twice. */
       pages: this.#pages,
+      /** When the first of them was observed. */
       observedFrom: this.#observedFrom,
+      /** The first failure of a page, or null if there is none. */
       error: this.#failures[0] ?? (isRejected ? this.#rejection : null),
     };
   }

@@ -6,7 +6,6 @@ import { collectionSettingsOf } from "../../daemon/config-resources.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
 import { COLLECTORS } from "../../model/snapshot.ts";
 import { systemClock } from "../../platform/clock.ts";
-import { createCron } from "../../platform/cron.ts";
 import type { Field } from "../../policy/cel/fields.ts";
 import { expressionsOf } from "../../policy/policy.ts";
 import type { MonthUsage } from "../../rate-limit/monthly-budget.ts";
@@ -37,7 +36,7 @@ export function planNetwork(
   month: MonthUsage = FULL_MONTH,
 ): { readonly input: PlanInput; readonly plan: Plan } {
   const { schedules, limits, reads } = collectionSettingsOf(config, policies);
-  const requestedIntervals = requestedIntervalsOf(schedules, { clock: systemClock, cron: createCron() });
+  const requestedIntervals = requestedIntervalsOf(schedules, { clock: systemClock });
   const input = { ...size, requestedIntervals, limits, reads, month };
   return { input, plan: planPolling(input) };
 }

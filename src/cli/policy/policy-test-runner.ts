@@ -13,7 +13,6 @@ import { createDaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import { valueAt } from "../../model/policy/series.ts";
 import type { ExternalBlockers, Log } from "../../model/ports.ts";
 import { createNotifier } from "../../notify/notifier.ts";
-import { createCron } from "../../platform/cron.ts";
 import { createFailureLog } from "../../platform/log.ts";
 import { inlineSecret } from "../../platform/secret-file.ts";
 import { expressionSources, expressionsOf } from "../../policy/policy.ts";
@@ -88,7 +87,6 @@ async function startEngine(test: PolicyTest, config: RemediationConfig, clock: V
     log,
     monthStartsOn: settings.monthStartsOn,
     calls: store.calls,
-    onWait: () => {},
   });
   const client = createApiClient({
     clock,
@@ -111,7 +109,6 @@ async function startEngine(test: PolicyTest, config: RemediationConfig, clock: V
     random,
     metrics,
     log,
-    cron: createCron(),
   });
   const controller = new RemediationController({
     config,

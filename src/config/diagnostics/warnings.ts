@@ -159,14 +159,10 @@ function windowWarnings({ intervals }: TimeInterval, index: number, marks: Marks
   if (intervals.length === 0) return [warning(path, "must have an interval", "has no interval, so it is never open")];
   const isNested = marks.has(markKey([...path, "time_intervals"]));
   const hasDays = intervals.every((spec) => dateWarnings(spec, path).length === 0);
-  if (hasDays && intervals.every((spec) => hasEnded(spec, now)))
-    return [
-      warning(
-        path,
-        "must have a day that is not in the past",
-        "all of its days are in the past, so it is never open again",
-      ),
-    ];
+  if (hasDays && intervals.every((spec) => hasEnded(spec, now))) {
+    const message = "all of its days are in the past, so it is never open again";
+    return [warning(path, "must have a day that is not in the past", message)];
+  }
   return intervals.flatMap((spec, specIndex) => {
     const here = isNested ? [...path, "time_intervals", specIndex] : path;
     const { times, weekdays, daysOfMonth: days_of_month, months, years } = spec;
@@ -250,13 +246,10 @@ function policyWarnings(policy: PolicySpec, config: Config, checks: ConfigChecks
 function contradictionWarnings({ match, when }: PolicySpec, checks: ConfigChecks): Warning[] {
   const warningsOf = (text: string) => useOf(text, checks).warnings();
   if (match === null || warningsOf(match).length > 0 || warningsOf(when).length > 0) return [];
+  const expected = "must hold for some of the nodes that match selects";
   // A comment may end each of them.
   return warningsOf(`(${match}\n) && (${when}\n)`).map((message) =>
-    warning(
-      ["when"],
-      "must hold for some of the nodes that match selects",
-      message.replace("never holds", "never holds where match does"),
-    ),
+    warning(["when"], expected, message.replace("never holds", "never holds where match does")),
   );
 }
 

@@ -36,18 +36,6 @@ export function alternatives(schema: z.core.$ZodType): readonly z.core.$ZodType[
   return def.type === "union" ? def.options : null;
 }
 
-/** Returns the schema of a list's items, or null if the schema is not a list. */
-export function listItem(schema: z.core.$ZodType): z.core.$ZodType | null {
-  const { def } = innermost(schema)._zod;
-  return def.type === "array" ? def.element : null;
-}
-
-/** Returns the schema of the values of a mapping from names, or null if the schema is not such a mapping. */
-function namedItem(schema: z.core.$ZodType): z.core.$ZodType | null {
-  const { def } = innermost(schema)._zod;
-  return def.type === "record" ? def.valueType : null;
-}
-
 /** Returns the schema at `path`, or null if there is none. `value` selects between alternatives. */
 export function schemaAt(schema: z.core.$ZodType, path: Path, value: unknown): z.core.$ZodType | null {
   const options = alternatives(schema);
@@ -57,15 +45,15 @@ export function schemaAt(schema: z.core.$ZodType, path: Path, value: unknown): z
   }
   const [step, ...rest] = path;
   if (step === undefined) return schema;
-  const keys = sectionKeys(schema);
-  const next =
-    typeof step === "number"
-      ? listItem(schema)
-      : keys !== null && Object.hasOwn(keys, step)
-        ? keys[step]
-        : namedItem(schema);
-  if (next === null || next === undefined) return null;
-  return schemaAt(next, rest, (value as Record<string | number, unknown> | null)?.[step]);
+  const next = schemaWithin(innermost(schema)._zod.def, step);
+  return next && schemaAt(next, rest, (value as Record<string | number, unknown> | null)?.[step]);
+}
+
+/** Returns the schema of a key or an item, or null if there is none. */
+function schemaWithin(def: Schema["_zod"]["def"], step: string | number): z.core.$ZodType | null {
+  if (typeof step === "number") return def.type === "array" ? def.element : null;
+  if (def.type === "record") return def.valueType;
+  return def.type === "object" && Object.hasOwn(def.shape, step) ? def.shape[step]! : null;
 }
 
 /**

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { fail, ok } from "../../base/result.ts";
 import type { IntervalSpec, NumberRange, TimeInterval } from "../../model/policy/time-interval.ts";
 import {
+  camelKeys,
   list,
   parsedText,
   RUN_ALWAYS,
@@ -155,16 +156,9 @@ const spec = section(specShape)
 
 type IntervalSpecConfig = z.output<ReturnType<typeof section<typeof specShape>>>;
 
-function toIntervalSpec({ times, weekdays, days_of_month, months, years, location }: IntervalSpecConfig): IntervalSpec {
-  return {
-    ...(times && { times }),
-    ...(weekdays && { weekdays }),
-    ...(days_of_month && { daysOfMonth: days_of_month }),
-    ...(months && { months }),
-    ...(years && { years }),
-    ...(location && { location }),
-  };
-}
+/** Keys without a value, which is null or an empty text, are left out. */
+const toIntervalSpec = (written: IntervalSpecConfig): IntervalSpec =>
+  Object.fromEntries(Object.entries(camelKeys(written)).filter(([, value]) => value !== null && value !== ""));
 
 const NESTED_KEY = "time_intervals";
 

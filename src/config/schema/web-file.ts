@@ -159,11 +159,8 @@ export function isTls(section: object): boolean {
   return enabling.some((key) => key in section);
 }
 
-/**
- * The value of a header: one of `values`, or any line of ASCII characters if that is null. An empty line is not sent.
- */
-function headerText(values: readonly string[] | null) {
-  if (values !== null) return oneOf(values).exactOptional();
+/** The value of a header, which is not sent if it is empty. */
+function headerText() {
   const expected = "must be one line of ASCII characters";
   return z
     .string({ error: expected })
@@ -173,13 +170,13 @@ function headerText(values: readonly string[] | null) {
 }
 
 const headers = section({
-  "Content-Security-Policy": headerText(null).describe(
+  "Content-Security-Policy": headerText().describe(
     "Replaces the default, except on the status page, which has its own policy.",
   ),
-  "X-Frame-Options": headerText(["deny", "sameorigin"]).describe("Replaces the default, DENY."),
-  "X-Content-Type-Options": headerText(["nosniff"]).describe("Always sent."),
-  "X-XSS-Protection": headerText(null).describe("Sent unchanged; current browsers ignore it."),
-  "Strict-Transport-Security": headerText(null).describe(
+  "X-Frame-Options": oneOf(["deny", "sameorigin"]).exactOptional().describe("Replaces the default, DENY."),
+  "X-Content-Type-Options": oneOf(["nosniff"]).exactOptional().describe("Always sent."),
+  "X-XSS-Protection": headerText().describe("Sent unchanged; current browsers ignore it."),
+  "Strict-Transport-Security": headerText().describe(
     "Sent unchanged. Browsers then use only https for this host, including its other ports.",
   ),
 })

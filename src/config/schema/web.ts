@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { fail, ok, type Result } from "../../base/result.ts";
+import { fail, ok } from "../../base/result.ts";
 import {
   baseUrl,
   filePath,
@@ -17,25 +17,17 @@ import {
  * The address that the daemon listens on. An empty host means all interfaces, and a host name its first address. With
  * port 0, the system chooses a free port.
  */
-export interface ListenAddress {
-  readonly host: string;
-  readonly port: number;
-}
+export type ListenAddress = z.output<typeof listenAddress>;
 
 const LISTEN_EXPECTED = "must be a host and a port from 0 to 65535, such as 0.0.0.0:9713, [::]:9713 or :9713";
 const LISTEN_PATTERN = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]/]*)):(\d{1,5})$/;
 
 /** The key `listen`. */
-export const listenAddress = parsedText(
-  { name: "host:port" },
-  LISTEN_EXPECTED,
-  LISTEN_PATTERN.source,
-  (text): Result<ListenAddress, string> => {
-    const [, address, host = "", port] = LISTEN_PATTERN.exec(text) ?? [];
-    // Without a match the port is NaN.
-    return Number(port) <= 65_535 ? ok({ host: address ?? host, port: Number(port) }) : fail(LISTEN_EXPECTED);
-  },
-)
+export const listenAddress = parsedText({ name: "host:port" }, LISTEN_EXPECTED, LISTEN_PATTERN.source, (text) => {
+  const [, address, host = "", port] = LISTEN_PATTERN.exec(text) ?? [];
+  // Without a match the port is NaN.
+  return Number(port) <= 65_535 ? ok({ host: address ?? host, port: Number(port) }) : fail(LISTEN_EXPECTED);
+})
   .prefault("0.0.0.0:9713")
   .describe(
     "Address of /metrics, the status page and the API. If a host name has several addresses, the first one is used.",

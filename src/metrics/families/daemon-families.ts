@@ -18,6 +18,9 @@ const REQUEST_BUCKETS_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 
 const COLLECTOR_LABEL = { collector: COLLECTORS } as const;
 const CATEGORY_LABEL = { category: LIMIT_SCOPES } as const;
+const collectorGauge = (help: string) => gauge(help, COLLECTOR_LABEL);
+const categoryGauge = (help: string) => gauge(help, CATEGORY_LABEL);
+const categoryCounter = (help: string) => counter(help, CATEGORY_LABEL);
 
 /**
  * Every `proxywarden_*` family, in the order of the page. A counter or histogram whose labels all have a closed list of
@@ -25,23 +28,17 @@ const CATEGORY_LABEL = { category: LIMIT_SCOPES } as const;
  * is first set.
  */
 export const DAEMON_FAMILIES = {
-  proxywarden_collect_last_success_timestamp_seconds: gauge(
+  proxywarden_collect_last_success_timestamp_seconds: collectorGauge(
     "Time of the last successful collection; a complete walk is successful even if a page could not be read.",
-    COLLECTOR_LABEL,
   ),
-  proxywarden_collect_duration_seconds: gauge(
-    "Duration of the last collection, whether or not it succeeded.",
-    COLLECTOR_LABEL,
-  ),
-  proxywarden_collect_complete: gauge(
+  proxywarden_collect_duration_seconds: collectorGauge("Duration of the last collection, whether or not it succeeded."),
+  proxywarden_collect_complete: collectorGauge(
     "Whether the last collection was complete (1) or not (0); a complete walk may miss a small share of the records (nodes: safety.trust.max_missing).",
-    COLLECTOR_LABEL,
   ),
-  proxywarden_collect_completeness_ratio: gauge(
+  proxywarden_collect_completeness_ratio: collectorGauge(
     "Share of the list's records that the last collection returned, 0 to 1.",
-    COLLECTOR_LABEL,
   ),
-  proxywarden_collect_last_complete_timestamp_seconds: gauge("Time of the last complete collection.", COLLECTOR_LABEL),
+  proxywarden_collect_last_complete_timestamp_seconds: collectorGauge("Time of the last complete collection."),
   proxywarden_inventory_nodes: gauge(
     "Nodes in the inventory: listed by the last walk, or unlisted and not yet confirmed gone.",
     { state: INVENTORY_STATES },
@@ -67,49 +64,38 @@ export const DAEMON_FAMILIES = {
     { endpoint: ENDPOINT_LABELS },
     REQUEST_BUCKETS_SECONDS,
   ),
-  proxywarden_ratelimit_limit: gauge(
+  proxywarden_ratelimit_limit: categoryGauge(
     "Requests allowed per window, as last reported by the service; for `plan`, as configured.",
-    CATEGORY_LABEL,
   ),
-  proxywarden_ratelimit_learned_limit: gauge(
+  proxywarden_ratelimit_learned_limit: categoryGauge(
     "Requests allowed per window, learned from 429 responses that no header explains; absent if there were none recently.",
-    CATEGORY_LABEL,
   ),
-  proxywarden_ratelimit_remaining: gauge(
-    "Requests remaining in the window, as last reported by the service.",
-    CATEGORY_LABEL,
-  ),
-  proxywarden_ratelimit_reset_timestamp_seconds: gauge(
+  proxywarden_ratelimit_remaining: categoryGauge("Requests remaining in the window, as last reported by the service."),
+  proxywarden_ratelimit_reset_timestamp_seconds: categoryGauge(
     "Time at which the window resets, on the service's clock.",
-    CATEGORY_LABEL,
   ),
-  proxywarden_ratelimit_wait_seconds_total: counter("Time that calls waited for the rate limiter.", CATEGORY_LABEL),
-  proxywarden_ratelimit_exceeded_total: counter(
+  proxywarden_ratelimit_wait_seconds_total: categoryCounter("Time that calls waited for the rate limiter."),
+  proxywarden_ratelimit_exceeded_total: categoryCounter(
     "Responses with status 429. More than a few a day indicate another user of the key, or a rate limit in front of the service.",
-    CATEGORY_LABEL,
   ),
-  proxywarden_foreign_calls_total: counter(
+  proxywarden_foreign_calls_total: categoryCounter(
     "Calls by other users of the key, derived from X-RateLimit-Remaining; for `plan`, only if the headers describe the plan.",
-    CATEGORY_LABEL,
   ),
   proxywarden_month_calls: gauge(
     "Calls counted in the plan's current month, including detected calls by other users of the key.",
   ),
   proxywarden_month_calls_limit: gauge("Calls that the plan allows per month; absent if the plan sets no limit."),
   proxywarden_month_reset_timestamp_seconds: gauge("Time at which the plan's month ends and its call count resets."),
-  proxywarden_plan_interval_seconds: gauge(
+  proxywarden_plan_interval_seconds: collectorGauge(
     "Planned interval of the collector; while the month has no calls left for it, the last planned interval.",
-    COLLECTOR_LABEL,
   ),
-  proxywarden_plan_fresh_seconds: gauge(
+  proxywarden_plan_fresh_seconds: collectorGauge(
     "Age up to which the collector's data counts as fresh: three times the planned interval or three times the duration of a run, whichever is longer, up to a maximum that depends on the collector. Except for details, the interval of an earlier, slower plan still applies for three intervals of the current plan. Older samples are not exported.",
-    COLLECTOR_LABEL,
   ),
-  proxywarden_plan_stretch_ratio: gauge(
+  proxywarden_plan_stretch_ratio: collectorGauge(
     "Ratio of the planned interval to the requested interval; 1 if the limits allow the requested interval.",
-    COLLECTOR_LABEL,
   ),
-  proxywarden_plan_calls_per_minute: gauge("Planned calls per minute of the collector.", COLLECTOR_LABEL),
+  proxywarden_plan_calls_per_minute: collectorGauge("Planned calls per minute of the collector."),
   proxywarden_plan_age_seconds: gauge("Expected age of the collector's data: median and worst case.", {
     ...COLLECTOR_LABEL,
     age: ["median", "worst"],

@@ -24,14 +24,11 @@ interface FamilyRow extends FamilyHead {
   readonly source: Collector;
 }
 
-/**
- * By slot, 1 if samples of the node are exported because its data is fresh. Counters do not become stale, so
- * `sessionCounters` is 1 for every node.
- */
-export interface Visibility {
-  readonly listed: Uint8Array;
-  readonly detailed: Uint8Array;
-  readonly sessions: Uint8Array;
+/** Sources of data about single nodes. */
+type NodeSource = Extract<Collector, "nodes" | "details" | "sessions">;
+
+/** By slot, 1 if samples of the node are exported. Gauges need fresh data; counters do not become stale. */
+export interface Visibility extends Readonly<Record<NodeSource, Uint8Array>> {
   readonly sessionCounters: Uint8Array;
 }
 
@@ -43,8 +40,7 @@ export type ValueColumn = NumberColumn | Float64Array | Uint32Array | Uint8Array
  * if the source is `sessions`, otherwise those of the fleet.
  */
 export interface NodeFamily extends FamilyRow {
-  /** The nodes that have samples. */
-  readonly visible: keyof Visibility;
+  readonly source: NodeSource;
   /** The other label and its values. Absent means one line per node. */
   readonly splitBy?: { readonly label: string; readonly values: readonly string[] };
   /**
@@ -64,6 +60,10 @@ export interface NodeFamily extends FamilyRow {
   fill(input: RenderInput, start: number, end: number, out: Float64Array): void;
 }
 
+/** Returns, by slot, 1 if the family shows the node. Only sessions have counters. */
+export const visibleSlots = (visibility: Visibility, { type, source }: NodeFamily): Uint8Array =>
+  type === "counter" ? visibility.sessionCounters : visibility[source];
+
 /** One sample. NaN leaves it out. */
 export interface Sample {
   readonly labels: Readonly<Record<string, string>>;
@@ -76,6 +76,27 @@ export interface Sample {
 export interface AggregateFamily extends FamilyRow {
   samples(input: RenderInput): Iterable<Sample>;
 }
+
+/** A gauge of some data. */
+interface GaugeRow<Data> extends Pick<AggregateFamily, "name" | "help"> {
+  /** Absent means none. */
+  readonly labels?: readonly string[];
+  readonly samples: (data: Data, input: RenderInput) => Iterable<Sample>;
+}
+
+/** Returns a function that creates gauges of the data that `read` returns. They are absent while it returns null. */
+export const gaugesOf =
+  <Data>(source: Collector, read: (input: RenderInput) => Data | null) =>
+  ({ samples, labels = [], ...row }: GaugeRow<Data>): AggregateFamily => ({
+    ...row,
+    type: "gauge",
+    labels,
+    source,
+    samples(input) {
+      const data = read(input);
+      return data === null ? [] : samples(data, input);
+    },
+  });
 
 /** Returns whether data of `source` that was observed at `at` is fresh. */
 export const isFresh = (input: RenderInput, source: Collector, at: MonotonicMs): boolean =>

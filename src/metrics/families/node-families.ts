@@ -28,13 +28,11 @@ export interface ColumnRow extends Pick<NodeFamily, "name" | "help" | "decimals"
 /** Creates a gauge from one column of the fleet. */
 function columnFamily(options: ColumnRow): NodeFamily {
   const { column, multiplyBy = 1, divideBy = 1, isRounded = false, ...row } = options;
-  const isListed = column in LISTED_NUMBERS;
   return {
     ...row,
     type: "gauge",
     labels: ["node_id"],
-    source: isListed ? "nodes" : "details",
-    visible: isListed ? "listed" : "detailed",
+    source: column in LISTED_NUMBERS ? "nodes" : "details",
     columns: ({ snapshot }) => [snapshot.fleet[column]],
     fill({ snapshot }, start, end, out) {
       snapshot.fleet[column].copyTo(out, start, end);
@@ -52,7 +50,6 @@ export const NODE_INFO: NodeFamily = {
   help: "Node information; always 1.",
   labels: ["node_id"],
   source: "nodes",
-  visible: "listed",
   columns: () => [],
   fill: (_input, start, end, out) => out.fill(1, 0, end - start),
 };
@@ -64,7 +61,6 @@ export const NODE_STATUS: NodeFamily = {
   help: "1 for the node's current status, 0 for the others.",
   labels: ["node_id", "status"],
   source: "nodes",
-  visible: "listed",
   splitBy: { label: "status", values: NODE_STATUSES },
   columns: ({ snapshot }) => [snapshot.fleet.status],
   fill({ snapshot }, start, end, out) {
@@ -171,14 +167,11 @@ export const NODE_COUNTS: AggregateFamily = {
   },
 };
 
-/** The locations that have series, and the row of each location of a fleet in them. */
-interface ExportedLocations {
-  readonly rows: readonly Location[];
-  readonly rowOf: Uint32Array;
-}
-
-/** Returns the first locations up to the cap of `proxynet_nodes`, and `other` for the rest. */
-function exportedLocations(locations: readonly Location[]): ExportedLocations {
+/**
+ * Returns the locations that have series, which are the first ones up to the cap of `proxynet_nodes`, and `other` for the
+ * rest. `rowOf` has the row of each location in them.
+ */
+function exportedLocations(locations: readonly Location[]) {
   const { values: locationsMax } = LABEL_CAPS.proxynet_nodes;
   const hasRow = ({ country, region }: Location, index: number) =>
     index < locationsMax && (country !== OTHER_LABEL || region !== OTHER_LABEL);
@@ -190,7 +183,7 @@ function exportedLocations(locations: readonly Location[]): ExportedLocations {
   return { rows, rowOf };
 }
 
-function countNodes(input: RenderInput, { rows, rowOf }: ExportedLocations): Uint32Array {
+function countNodes(input: RenderInput, { rows, rowOf }: ReturnType<typeof exportedLocations>): Uint32Array {
   const { fleet } = input.snapshot;
   const states = NODE_STATUSES.length;
   const counts = new Uint32Array(rows.length * states);

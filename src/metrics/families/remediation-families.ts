@@ -8,6 +8,8 @@ import { counter, type DaemonFamily, gauge, histogram } from "./family.ts";
 /** Buckets from a disconnect that works immediately to the longest usual step, in seconds. */
 const ACTION_BUCKETS_SECONDS = [15, 30, 60, 120, 300, 600, 900, 1_800, 3_600] as const;
 
+const policyGauge = (help: string) => gauge(help, { policy: null });
+
 /** The `proxywarden_*` families of decisions, actions, holds and limits, in the order of the page. */
 export const REMEDIATION_FAMILIES = {
   proxywarden_decisions_total: counter(
@@ -35,25 +37,21 @@ export const REMEDIATION_FAMILIES = {
     "Nodes that a policy would act on but that are held, by reason; a node with several reasons counts under each. Excludes dry runs.",
     { reason: HOLD_REASONS },
   ),
-  proxywarden_longest_hold_seconds: gauge(
+  proxywarden_longest_hold_seconds: policyGauge(
     "Longest time for which the policy has held a node that it would act on; 0 if it holds none. Excludes nodes that it has given up on, and dry runs.",
-    { policy: null },
   ),
   proxywarden_policy_mode: gauge(
     "1 for the effective mode: the most restrictive of the policy's mode, safety.mode, and dry_run if the policy fell back (safety.efficacy).",
     { policy: null, mode: MODES },
   ),
-  proxywarden_policy_ineffective: gauge(
+  proxywarden_policy_ineffective: policyGauge(
     "Whether the policy fell back to dry_run because its share of healed nodes is below safety.efficacy.",
-    { policy: null },
   ),
-  proxywarden_policy_matched_nodes: gauge(
+  proxywarden_policy_matched_nodes: policyGauge(
     "Nodes that the policy's match selects, as of the last complete walk; all nodes if it has no match.",
-    { policy: null },
   ),
-  proxywarden_policy_unknown_nodes: gauge(
+  proxywarden_policy_unknown_nodes: policyGauge(
     "Nodes on which the policy takes no action because a field that determines the verdict is unknown, for example missing or older than max_age. Includes nodes whose verdict is unknown only for part of the time between two reads.",
-    { policy: null },
   ),
   proxywarden_approvals_waiting: gauge("Actions that wait for an operator's approval."),
   proxywarden_limit_nodes: gauge(

@@ -7,7 +7,7 @@ import {
   type SessionSummary,
 } from "../../model/snapshot.ts";
 import { boundText } from "../text-format.ts";
-import { type AggregateFamily, isFresh, type NodeFamily, type RenderInput, type Sample } from "./family.ts";
+import { type AggregateFamily, gaugesOf, isFresh, type NodeFamily, type Sample } from "./family.ts";
 
 /**
  * Returns whether the list shows sessions with this status. If it never shows failed ones, their number is unknown, not
@@ -29,7 +29,6 @@ const nodeSessions: NodeFamily = {
   help: "Sessions on the node by status, counted from the session list.",
   labels: ["node_id", "status"],
   source: "sessions",
-  visible: "sessions",
   splitBy: { label: "status", values: SESSION_STATUSES },
   columns({ snapshot }) {
     const view = snapshot.sessions!;
@@ -57,7 +56,6 @@ const byteCounter = ({ column, ...row }: CounterRow): NodeFamily => ({
   type: "counter",
   labels: ["node_id"],
   source: "sessions",
-  visible: "sessionCounters",
   columns: ({ snapshot }) => [column(snapshot.sessions!.nodes)],
   fill: ({ snapshot }, start, end, out) => out.set(column(snapshot.sessions!.nodes).subarray(start, end)),
 });
@@ -77,19 +75,10 @@ export const SESSION_NODE_FAMILIES: readonly NodeFamily[] = [
   }),
 ];
 
-interface SessionsRow extends Pick<AggregateFamily, "name" | "help" | "labels"> {
-  readonly samples: (view: SessionSummary, input: RenderInput) => Iterable<Sample>;
-}
-
 /** Creates a gauge of all sessions. */
-const sessionsGauge = ({ samples, ...row }: SessionsRow): AggregateFamily => ({
-  ...row,
-  type: "gauge",
-  source: "sessions",
-  samples(input) {
-    const { sessions } = input.snapshot;
-    return sessions !== null && isFresh(input, "sessions", sessions.settledAt) ? samples(sessions, input) : [];
-  },
+const sessionsGauge = gaugesOf("sessions", (input) => {
+  const { sessions } = input.snapshot;
+  return sessions !== null && isFresh(input, "sessions", sessions.settledAt) ? sessions : null;
 });
 
 /** Families of all sessions together. */

@@ -1,6 +1,6 @@
 import { NumberColumn } from "../../base/number-column.ts";
 import type { Steps } from "../../base/steps.ts";
-import { idsOf, type NodeFamily, type ValueColumn } from "../families/family.ts";
+import { idsOf, type NodeFamily, type ValueColumn, visibleSlots } from "../families/family.ts";
 import { escapeLabelValue } from "../text-format.ts";
 import { CHUNK_LINES_MAX, type Chunk, type FamilyRenderer, type RenderSource } from "./chunk.ts";
 import { type LabelPages, PAGE_SLOTS } from "./label-pages.ts";
@@ -58,7 +58,7 @@ export class NodeFamilyRenderer implements FamilyRenderer {
   #hasSameValues(previous: RenderSource, source: RenderSource, { start, end }: SlotRange): boolean {
     const columnsOf = ({ input, visibility }: RenderSource) => [
       ...this.#family.columns(input),
-      visibility[this.#family.visible],
+      visibleSlots(visibility, this.#family),
     ];
     const before = columnsOf(previous);
     return columnsOf(source).every((column, index) => isEqual(column, before[index]!, start, end));
@@ -103,7 +103,7 @@ class NodeChunk implements Chunk {
     const { start, end } = this.#range;
     const perNode = linesPerNode(this.#family);
     const values = writer.values();
-    const visible = visibility[this.#family.visible].subarray(start, end);
+    const visible = visibleSlots(visibility, this.#family).subarray(start, end);
     this.#family.fill(input, start, end, values);
     // Most nodes are visible, so this is faster than a loop over all of them.
     for (let node = visible.indexOf(0); node >= 0; node = visible.indexOf(0, node + 1))

@@ -112,8 +112,8 @@ export function computeVisibility(input: RenderInput): Visibility {
   }
   const areFresh = sessions !== null && isFresh(input, "sessions", sessions.settledAt);
   return {
-    listed: freshSlots(fleet, fleet.listedAt, input.now - input.staleAfterMs.nodes),
-    detailed: freshSlots(fleet, fleet.detailedAt, input.now - input.staleAfterMs.details),
+    nodes: freshSlots(fleet, fleet.listedAt, input.now - input.staleAfterMs.nodes),
+    details: freshSlots(fleet, fleet.detailedAt, input.now - input.staleAfterMs.details),
     sessions: areFresh ? sessionCounters : new Uint8Array(sessionCounters.length),
     sessionCounters,
   };

@@ -1,14 +1,6 @@
 import { KNOWN_STATUSES } from "../../model/node.ts";
 import type { Field } from "./fields.ts";
-import {
-  COMPARISON_OPERATIONS,
-  type ComparisonTerm,
-  childTerms,
-  fieldsOfTerm,
-  METHODS,
-  type Term,
-  type Value,
-} from "./term.ts";
+import { COMPARISON_OPERATIONS, childTerms, fieldsOfTerm, METHODS, type Term, type Value } from "./term.ts";
 
 type Comparing = Extract<Term, { kind: "comparison" | "in" }>;
 
@@ -122,30 +114,26 @@ function evaluate(term: Term, atoms: Atoms, values: ReadonlyMap<string, Value>):
 }
 
 function atomOf(term: Comparing): Atom {
-  const { subject, constants, holdsFor } = term.kind === "in" ? listComparison(term) : comparison(term);
-  const key = JSON.stringify(subject, (name, value: unknown) => (name === "offset" ? undefined : value));
-  return { key, subject, constants, holdsFor };
-}
-
-function listComparison({ member, list }: Extract<Term, { kind: "in" }>): Omit<Atom, "key"> {
-  const constants = list.map(({ value }) => value);
-  return { subject: member, constants, holdsFor: (value) => constants.includes(value) };
-}
-
-function comparison(term: ComparisonTerm): Omit<Atom, "key"> {
+  if (term.kind === "in") {
+    const constants = term.list.map(({ value }) => value);
+    return atom(term.member, constants, (value) => constants.includes(value));
+  }
   const { offset, operator, sides } = term;
   const [left, right] = sides;
   const compare = COMPARISON_OPERATIONS[operator];
   // The result of a text search is a separate subject.
-  if (METHODS.some((method) => method === operator))
-    return { subject: term, constants: [true, false], holdsFor: (value) => value === true };
-  if (right.kind === "literal")
-    return { subject: left, constants: [right.value], holdsFor: (value) => compare(value, right.value) };
-  if (left.kind === "literal")
-    return { subject: right, constants: [left.value], holdsFor: (value) => compare(left.value, value) };
-  const difference: Term = { kind: "arithmetic", offset, operator: "-", sides };
-  return { subject: difference, constants: [0], holdsFor: (value) => compare(value, 0) };
+  if (METHODS.some((method) => method === operator)) return atom(term, [true, false], (value) => value === true);
+  if (right.kind === "literal") return atom(left, [right.value], (value) => compare(value, right.value));
+  if (left.kind === "literal") return atom(right, [left.value], (value) => compare(left.value, value));
+  return atom({ kind: "arithmetic", offset, operator: "-", sides }, [0], (value) => compare(value, 0));
 }
+
+const atom = (subject: Term, constants: readonly Value[], holdsFor: Atom["holdsFor"]): Atom => ({
+  subject,
+  key: JSON.stringify(subject, (name, value: unknown) => (name === "offset" ? undefined : value)),
+  constants,
+  holdsFor,
+});
 
 /** Returns one value for each case that the atoms of one subject distinguish. */
 function samplesOf(atoms: readonly Atom[]): readonly Value[] {

@@ -1,3 +1,4 @@
+import type { ParseError, TypeError as TypeFault } from "@marcbachmann/cel-js";
 import { formatDuration, parseDuration } from "../../base/duration.ts";
 import { truncate } from "../../base/text.ts";
 
@@ -12,22 +13,8 @@ export interface ExpressionProblem {
   readonly offset: number;
 }
 
-/** An error of the CEL parser or type checker. */
-interface CelError {
-  readonly code: string;
-  readonly summary: string;
-  /** The expression that is wrong. Where a field is selected, `range` begins at the field. */
-  readonly node?: Range;
-  readonly range?: Range;
-}
-
-interface Range {
-  readonly start: number;
-  readonly end: number;
-}
-
 /** Describes a syntax error. */
-export function describeParseError({ code, summary, range }: CelError, text: string): ExpressionProblem {
+export function describeParseError({ code, summary, range }: ParseError, text: string): ExpressionProblem {
   const { start, end } = range ?? { start: 0, end: 0 };
   const written = text.slice(start, Math.max(end, start + 1)).trim();
   const isShare = written === "" && /\d\s*%\s*$/.test(text);
@@ -70,7 +57,8 @@ function durationCall(written: string): string | null {
 }
 
 /** Describes a type error. */
-export function describeTypeError({ summary, node, range }: CelError, text: string): ExpressionProblem {
+export function describeTypeError({ summary, node, range }: ParseError | TypeFault, text: string): ExpressionProblem {
+  // Where a field is selected, the range begins at the field.
   const { start, end } = node ?? range ?? { start: 0, end: text.length };
   const written = truncate(withParentheses(text, start, end), QUOTED_CHARACTERS_MAX);
   const message = celMessage(summary);

@@ -33,14 +33,7 @@ export function compileExpression(text: string): Result<Expression, readonly Exp
   if (!parsed.ok) return fail([parsed.error]);
   const term = parseTerm(parsed.value.ast);
   const rejected = term.ok ? [] : term.error;
-  const found = [
-    ...rejected.map(({ problem }) => problem),
-    ...checkTypes(
-      parsed.value,
-      text,
-      rejected.map(({ part }) => part),
-    ),
-  ];
+  const found = [...rejected.map(({ problem }) => problem), ...checkTypes(parsed.value, text, rejected)];
   if (!term.ok || found.length > 0) return fail(found.toSorted((one, other) => one.offset - other.offset));
   const condition = term.value;
   const implausible = findImplausible(condition);

@@ -1,3 +1,4 @@
+import type { ASTNode } from "@marcbachmann/cel-js";
 import { parseDuration } from "../../base/duration.ts";
 import { nearest } from "../../base/nearest-word.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
@@ -7,17 +8,9 @@ import { FIELDS, findField } from "./fields.ts";
 import { FUNCTIONS, type FunctionRow, UNSUPPORTED_SYNTAX } from "./functions.ts";
 import { ARITHMETIC, COMPARISONS, isText, type LiteralTerm, METHODS, type Term, type TermPair } from "./term.ts";
 
-/** A node of CEL's syntax tree. The type of `args` depends on `op`. */
-interface SyntaxNode {
-  readonly op: string;
-  readonly args: unknown;
-  /** Index in the text. */
-  readonly start: number;
-}
-
 /** The first problem of a part of an expression that is not supported. */
-interface RejectedPart {
-  readonly part: SyntaxNode;
+export interface RejectedPart {
+  readonly part: ASTNode;
   readonly problem: ExpressionProblem;
 }
 
@@ -26,7 +19,7 @@ interface RejectedPart {
  * Types are not checked here. The error lists each condition that is rejected: the operands of `&&`, `||`, `!` and
  * `? :`, or the whole expression.
  */
-export function parseTerm(root: SyntaxNode): Result<Term, readonly RejectedPart[]> {
+export function parseTerm(root: ASTNode): Result<Term, readonly RejectedPart[]> {
   try {
     return ok(readTerm(root));
   } catch (error) {
@@ -41,9 +34,9 @@ export function parseTerm(root: SyntaxNode): Result<Term, readonly RejectedPart[
 }
 
 /** Returns the operands of a logical operator. Empty for other parts. */
-function operandsOf({ op, args }: SyntaxNode): readonly SyntaxNode[] {
-  if (op === "!_") return [args as SyntaxNode];
-  return op === "&&" || op === "||" || op === "?:" ? (args as readonly SyntaxNode[]) : [];
+function operandsOf({ op, args }: ASTNode): readonly ASTNode[] {
+  if (op === "!_") return [args];
+  return op === "&&" || op === "||" || op === "?:" ? args : [];
 }
 
 /** Ends the conversion at the first problem. Only {@link parseTerm} catches it. */
@@ -60,11 +53,11 @@ function reject(offset: number, message: string): never {
   throw new UnsupportedSyntax(offset, message);
 }
 
-function readTerm(node: SyntaxNode): Term {
-  const { op, args, start: offset } = node;
-  switch (op) {
+function readTerm(node: ASTNode): Term {
+  const { start: offset } = node;
+  switch (node.op) {
     case "value":
-      return readLiteral(node);
+      return readLiteral(node.args, offset);
     case "id":
     case ".":
       return readField(node);
@@ -72,13 +65,13 @@ function readTerm(node: SyntaxNode): Term {
     case "rcall":
       return readCall(node);
     case "in":
-      return readInList(node);
+      return readInList(node.args, offset);
     case "-_":
-      return readNegation(node);
+      return readNegation(node.args, offset);
     case "!_":
-      return { kind: "not", offset, operand: readTerm(args as SyntaxNode) };
+      return { kind: "not", offset, operand: readTerm(node.args) };
     case "?:": {
-      const [test, yes, no] = args as readonly [SyntaxNode, SyntaxNode, SyntaxNode];
+      const [test, yes, no] = node.args;
       return { kind: "choice", offset, test: readTerm(test), sides: readPair([yes, no]) };
     }
     case "list":
@@ -86,15 +79,17 @@ function readTerm(node: SyntaxNode): Term {
     case "map":
       return reject(offset, "maps are not supported");
     case "[]":
+    case "[?]":
+    case ".?":
       return reject(offset, "fields must be written as node.status, not with [ ]");
     default:
-      return readInfix(node);
+      return readInfix(node.op, node.args, offset);
   }
 }
 
-function readInfix({ op, args, start: offset }: SyntaxNode): Term {
+function readInfix(op: string, operands: readonly [ASTNode, ASTNode], offset: number): Term {
   rejectUnsupported(op, offset);
-  const sides = readPair(args as readonly [SyntaxNode, SyntaxNode]);
+  const sides = readPair(operands);
   if (op === "&&" || op === "||") return { kind: "logic", offset, operator: op, sides };
   const comparison = COMPARISONS.find((operator) => operator === op);
   if (comparison !== undefined) return { kind: "comparison", offset, operator: comparison, sides };
@@ -109,32 +104,32 @@ function readInfix({ op, args, start: offset }: SyntaxNode): Term {
   return { kind: "arithmetic", offset, operator: arithmetic, sides };
 }
 
-const readPair = ([left, right]: readonly [SyntaxNode, SyntaxNode]): TermPair => [readTerm(left), readTerm(right)];
+const readPair = ([left, right]: readonly [ASTNode, ASTNode]): TermPair => [readTerm(left), readTerm(right)];
 
 function rejectUnsupported(name: string, offset: number): void {
   const reason = UNSUPPORTED_SYNTAX.get(name);
   if (reason !== undefined) reject(offset, `${name} is not supported: ${reason}`);
 }
 
-function readNegation({ args, start: offset }: SyntaxNode): Term {
-  const operand = readTerm(args as SyntaxNode);
+function readNegation(negated: ASTNode, offset: number): Term {
+  const operand = readTerm(negated);
   if (operand.kind === "literal" && typeof operand.value === "number")
     return { ...operand, offset, value: -operand.value };
   return { kind: "minus", offset, operand };
 }
 
-function readLiteral({ args, start: offset }: SyntaxNode): LiteralTerm {
-  if (args === null) rejectUnsupported("null", offset);
-  if (typeof args === "string" || typeof args === "boolean" || typeof args === "number") {
-    return { kind: "literal", offset, value: args };
+function readLiteral(written: unknown, offset: number): LiteralTerm {
+  if (written === null) rejectUnsupported("null", offset);
+  if (typeof written === "string" || typeof written === "boolean" || typeof written === "number") {
+    return { kind: "literal", offset, value: written };
   }
-  if (typeof args !== "bigint") return reject(offset, "bytes and unsigned integers are not supported");
-  const value = Number(args);
+  if (typeof written !== "bigint") return reject(offset, "bytes and unsigned integers are not supported");
+  const value = Number(written);
   if (!Number.isSafeInteger(value)) return reject(offset, "integers can be at most 2^53 - 1");
   return { kind: "literal", offset, value };
 }
 
-function readField(node: SyntaxNode): Term {
+function readField(node: ASTNode): Term {
   const { start: offset } = node;
   const path = fieldPathOf(node);
   if (path === null) return reject(offset, "only a field can be selected, as in node.status");
@@ -182,19 +177,18 @@ function suggestField(path: string): string | null {
   return sibling === null ? null : `${object}.${sibling}`;
 }
 
-function fieldPathOf({ op, args }: SyntaxNode): string | null {
-  if (op === "id") return args as string;
+function fieldPathOf({ op, args }: ASTNode): string | null {
+  if (op === "id") return args;
   if (op !== ".") return null;
-  const [object, name] = args as readonly [SyntaxNode, string];
+  const [object, name] = args;
   const path = fieldPathOf(object);
   return path === null ? null : `${path}.${name}`;
 }
 
-function readInList({ args, start: offset }: SyntaxNode): Term {
-  const [left, right] = args as readonly [SyntaxNode, SyntaxNode];
+function readInList([left, right]: readonly [ASTNode, ASTNode], offset: number): Term {
   const member = readTerm(left);
   if (right.op !== "list") return reject(right.start, 'in needs a list, such as ["DE", "FR"]');
-  const elements = right.args as readonly SyntaxNode[];
+  const elements = right.args;
   if (elements.length === 0) return reject(right.start, "an empty list never matches");
   const list = elements.map((element) => {
     const term = readTerm(element);
@@ -204,15 +198,15 @@ function readInList({ args, start: offset }: SyntaxNode): Term {
 }
 
 /** Reads a call of a function, or of a method, whose receiver comes before its arguments. */
-function readCall({ op, args, start: offset }: SyntaxNode): Term {
-  const [name, ...rest] = args as readonly [string, ...(SyntaxNode | readonly SyntaxNode[])[]];
+function readCall({ op, args, start: offset }: Extract<ASTNode, { op: "call" | "rcall" }>): Term {
+  const [name, ...rest] = args;
   const operands = rest.flat();
   const row = findFunction(name, offset);
   const method = METHODS.find((known) => known === name);
   if ((op === "rcall") !== (method !== undefined)) return reject(offset, `write it as ${row.form}`);
   if (row.name === "duration" || row.name === "timestamp") return readConstant(row, operands, offset);
   if (operands.length !== 2) return reject(offset, `write it as ${row.form}`);
-  const sides = readPair(operands as [SyntaxNode, SyntaxNode]);
+  const sides = readPair(operands as [ASTNode, ASTNode]);
   return method === undefined
     ? { kind: "arithmetic", offset, operator: "ratio", sides }
     : { kind: "comparison", offset, operator: method, sides };
@@ -229,7 +223,7 @@ function findFunction(name: string, offset: number): FunctionRow {
 }
 
 /** Reads `duration("…")` or `timestamp("…")`. */
-function readConstant({ name, form }: FunctionRow, operands: readonly SyntaxNode[], offset: number): LiteralTerm {
+function readConstant({ name, form }: FunctionRow, operands: readonly ASTNode[], offset: number): LiteralTerm {
   const [operand] = operands;
   if (operands.length !== 1 || operand?.op !== "value" || typeof operand.args !== "string") {
     return reject(offset, `${name} needs a string constant, as in ${form}`);

@@ -7,6 +7,7 @@ import {
   childTerms,
   fieldsOfTerm,
   isText,
+  METHODS,
   type Term,
   type TermPair,
   type Value,
@@ -41,45 +42,24 @@ function comparedPairs(term: Term): readonly TermPair[] {
 }
 
 function describeImplausible(term: Term): ExpressionProblem | null {
-  switch (term.kind) {
-    case "comparison":
-      return constantProblem(term) ?? comparisonProblem(term);
-    case "in":
-      return (
-        constantProblem(term) ??
-        comparedPairs(term)
-          .map(rangeProblem)
-          .find((problem) => problem !== null) ??
-        null
-      );
-    // A constant boolean, as the whole condition or a part of it.
-    case "literal":
-      return typeof term.value === "boolean" ? constantProblem(term) : null;
-    default:
-      return null;
-  }
-}
-
-/** Returns the problem of a condition that reads no field, which has the same result for every node. */
-function constantProblem(term: Term): ExpressionProblem | null {
-  if (fieldsOfTerm(term).length > 0) return null;
-  return { message: "this reads no field, so it has the same value for every node", offset: term.offset };
+  // A constant boolean may be the whole condition or a part of it.
+  const isCondition = term.kind === "literal" ? typeof term.value === "boolean" : comparedPairs(term).length > 0;
+  if (!isCondition) return null;
+  if (fieldsOfTerm(term).length === 0)
+    return { message: "this reads no field, so it has the same value for every node", offset: term.offset };
+  if (term.kind === "comparison") return comparisonProblem(term);
+  return (
+    comparedPairs(term)
+      .map(rangeProblem)
+      .find((problem) => problem !== null) ?? null
+  );
 }
 
 function comparisonProblem({ operator, sides, offset }: ComparisonTerm): ExpressionProblem | null {
-  switch (operator) {
-    case "contains":
-    case "startsWith":
-    case "endsWith":
-      return emptyArgumentProblem(sides);
-    case "==":
-    case "!=":
-      return rangeProblem(sides);
-    default: {
-      const message = `${operator} compares strings character by character, so "1.10" sorts before "1.9"; use only == and != with strings`;
-      return sides.some(isText) ? { message, offset } : rangeProblem(sides);
-    }
-  }
+  if (METHODS.some((method) => method === operator)) return emptyArgumentProblem(sides);
+  if (operator === "==" || operator === "!=" || !sides.some(isText)) return rangeProblem(sides);
+  const message = `${operator} compares strings character by character, so "1.10" sorts before "1.9"; use only == and != with strings`;
+  return { message, offset };
 }
 
 function emptyArgumentProblem([, argument]: TermPair): ExpressionProblem | null {

@@ -1,13 +1,11 @@
-import { type ASTNode, Environment, ParseError, type TypeError as TypeFault } from "@marcbachmann/cel-js";
+import { Environment, ParseError } from "@marcbachmann/cel-js";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { describeParseError, describeTypeError, type ExpressionProblem, withoutTypeNames } from "./error-messages.ts";
 import { FIELDS, type FieldType } from "./fields.ts";
+import type { RejectedPart } from "./grammar.ts";
 
 /** An expression that is valid CEL, with types that are not checked yet. */
-interface ParsedExpression {
-  readonly ast: ASTNode;
-  check(): { readonly type?: string; readonly error?: ParseError | TypeFault };
-}
+type ParsedExpression = ReturnType<Environment["parse"]>;
 
 /** Maximum size of the syntax tree. Each part of it takes nanoseconds in each evaluation. */
 const AST_NODES_MAX = 1_000;
@@ -33,9 +31,9 @@ export function parseCel(text: string): Result<ParsedExpression, ExpressionProbl
 export function checkTypes(
   parsed: ParsedExpression,
   text: string,
-  rejected: readonly object[],
+  rejected: readonly RejectedPart[],
 ): readonly ExpressionProblem[] {
-  for (const part of rejected) acceptAnyType(part);
+  for (const { part } of rejected) acceptAnyType(part);
   const found = new Map<object, ExpressionProblem>();
   for (;;) {
     const { type = "dyn", error } = parsed.check();

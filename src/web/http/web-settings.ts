@@ -57,10 +57,10 @@ function readWebSettings(webFile: WebFile, stamps: Map<string, string>): Result<
   };
   const read = readWebFile(webFile.file, webFile.env, readTracked);
   if (!read.ok) return read;
-  const { config } = read.value.webFile;
+  const { config, keys } = read.value;
   const { tls_server_config: tlsConfig, http_server_config: http, rate_limit: rate } = config;
   const tls = tlsConfig === undefined ? ok(null) : loadTlsSettings(tlsConfig, readTracked);
-  if (!tls.ok) return fail([locateProblem(read.value.keys, tls.error)]);
+  if (!tls.ok) return fail([locateProblem(keys, tls.error)]);
   return ok({
     tls: tls.value,
     headers: Object.fromEntries(Object.entries(http.headers).filter(([, value]) => value !== "")),

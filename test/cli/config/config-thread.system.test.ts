@@ -50,7 +50,7 @@ test("a configuration is the same when it is read in a thread, and its web confi
   const webFile = there.value.webFile!;
   folder.write("web.yml", "rate_limit: { interval: 1s, burst: 8 }\n");
   const again = readWebFile(webFile.file, webFile.env, readTextFile);
-  expect(again).toMatchObject({ ok: true, value: { webFile: { config: { rate_limit: { burst: 8 } } } } });
+  expect(again).toMatchObject({ ok: true, value: { config: { rate_limit: { burst: 8 } } } });
 });
 
 test("errors are the same as without a thread", async () => {

@@ -2,7 +2,6 @@ import { readConfigFile } from "../../../src/cli/config/config-loading.ts";
 import { startDaemon } from "../../../src/daemon/daemon.ts";
 import { openSharedState } from "../../../src/journal/postgres/store.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { createCron } from "../../../src/platform/cron.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { fileSecret } from "../../../src/platform/secret-file.ts";
 import { createScaledClock } from "../../../src/simulator/clock.ts";
@@ -27,7 +26,6 @@ const first = readConfig();
 if (!first.ok) throw new Error(first.error.join("\n"));
 const started = await startDaemon(first.value, {
   clock: { ...createScaledClock(systemClock, speed), now },
-  cron: createCron(),
   random: Math.random,
   log,
   version: name,

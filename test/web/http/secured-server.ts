@@ -39,7 +39,7 @@ interface TestServerDeps {
 /** Loads the file `web.yml` in a folder. */
 export function settingsIn(folder: TempFolder): Result<LoadedWebSettings, readonly string[]> {
   const read = readWebFile(folder.pathOf("web.yml"), {}, readTextFile);
-  const loaded = read.ok ? loadWebSettings(read.value.webFile) : read;
+  const loaded = read.ok ? loadWebSettings(read.value) : read;
   return loaded.ok ? loaded : { ok: false, error: loaded.error.map(formatProblem) };
 }
 

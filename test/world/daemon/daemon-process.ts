@@ -15,7 +15,6 @@ import type { Clock, ExternalBlockers, Log, StateStore, Transport } from "../../
 import type { Journal } from "../../../src/model/remediation/journal.ts";
 import type { Snapshot } from "../../../src/model/snapshot.ts";
 import { createNotifier } from "../../../src/notify/notifier.ts";
-import { createCron } from "../../../src/platform/cron.ts";
 import type { RemediationConfig } from "../../../src/remediation/context.ts";
 import { RemediationController } from "../../../src/remediation/controller.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
@@ -136,7 +135,6 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
       collected,
       client,
       rateLimiter,
-      cron: createCron(),
       publishCheckMs: POLL_INTERVAL_MS,
     });
     listenTo(started);

@@ -12,7 +12,6 @@ import { type DaemonDeps, openRuntime, type Runtime } from "../../../src/daemon/
 import { DATABASE_FILE } from "../../../src/journal/sqlite/folder.ts";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import type { Clock, LogFields } from "../../../src/model/ports.ts";
-import { createCron } from "../../../src/platform/cron.ts";
 import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";
 import {
   createService,
@@ -103,7 +102,6 @@ async function start(size: EnduranceSize): Promise<Run> {
   const deps: DaemonDeps = {
     clock,
     log,
-    cron: createCron(),
     random: seededRandom(size.seed),
     version: "0.0.0",
     readConfig: () => readConfigFile(writeEnduranceConfig(folder), {}),
