@@ -5,6 +5,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { createCron } from "../../../src/platform/cron.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { createScaledClock } from "../../../src/simulator/clock.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { type CrashBoundary, type CrashPoint, crashAt } from "./crash-point.ts";
 
 /**
@@ -23,9 +24,7 @@ const crashPoint =
 process.on("SIGXFSZ", () => undefined);
 
 const readConfig = () => readConfigFile(config, process.env);
-const first = readConfig();
-if (!first.ok) throw new Error(first.error.join("\n"));
-const started = await startDaemon(first.value, {
+const started = await startDaemon(orThrow(readConfig()), {
   clock: createScaledClock(systemClock, Number(speed)),
   cron: createCron(),
   random: Math.random,
@@ -39,4 +38,4 @@ const started = await startDaemon(first.value, {
     return { ok: true, value: { ...opened.value, journal: crashAt(opened.value.journal, crashPoint) } };
   },
 });
-if (!started.ok) throw new Error(started.error.join("\n"));
+orThrow(started);

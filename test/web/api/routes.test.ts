@@ -4,14 +4,7 @@ import { fail, ok } from "../../../src/base/result.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
 import { pageRoutes } from "../../../src/web/ui/page-routes.ts";
 import { buildFleet } from "../fleet-fixture.ts";
-import {
-  deferred,
-  fetchFrom,
-  loggedFields,
-  loggedMessages,
-  metricsBody,
-  startTestServer,
-} from "../http/test-server.ts";
+import { fetchFrom, loggedFields, loggedMessages, metricsBody, startTestServer } from "../http/test-server.ts";
 import { idleRemediation, idleStatus } from "./remediation-view-fixture.ts";
 
 describe("/metrics", () => {
@@ -49,13 +42,13 @@ describe("/metrics", () => {
   });
 
   test("does not wait for a reload", async () => {
-    const reload = deferred<Awaited<ReturnType<WebDeps["reload"]>>>();
+    const reload = Promise.withResolvers<Awaited<ReturnType<WebDeps["reload"]>>>();
     const web = await startTestServer({ reload: () => reload.promise });
     const waiting = fetchFrom(web, "/-/reload", { method: "POST" });
     expect((await fetchFrom(web, "/metrics")).status).toBe(200);
     expect((await fetchFrom(web, "/api/v1/nodes?page=x")).status).toBe(400);
     expect((await fetchFrom(web, "/metrics")).status).toBe(200);
-    reload.keep(ok(undefined));
+    reload.resolve(ok(undefined));
     expect((await waiting).status).toBe(200);
   });
 

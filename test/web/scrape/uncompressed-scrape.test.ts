@@ -1,27 +1,20 @@
 import { once } from "node:events";
-import { createServer, get, type IncomingMessage, request, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, get, type IncomingMessage, request } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { setImmediate } from "node:timers/promises";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import { MetricsEndpoint, sendScrape } from "../../../src/web/scrape/metrics-endpoint.ts";
-
-let server: Server | null = null;
-afterEach(() => {
-  server?.closeAllConnections();
-  server?.close();
-});
+import { listenInTest } from "../../harness/listening-server.ts";
 
 /** Starts a server that sends the chunks, and returns its URL and a promise of the release. */
 async function serving(chunks: Iterable<Uint8Array>) {
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const revoked = new AbortController().signal;
-  server = createServer((_request, response) =>
+  const server = createServer((_request, response) =>
     sendScrape(response, { contentType: "text/plain", contentLength: null, chunks, revoked, release }),
   );
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`, released };
+  return { url: `http://127.0.0.1:${await listenInTest(server)}/metrics`, released };
 }
 
 /** Creates an iterable of `count` chunks that counts the ones taken. Calls `onTaken` before each. */
