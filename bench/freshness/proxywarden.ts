@@ -133,7 +133,7 @@ async function warmUp(cell: Cell, script: Script): Promise<Engine> {
     log,
     metrics,
   });
-  collected.inventory.setThresholds(thresholdsOf(mustCompile(WHEN)));
+  collected.inventory.details.setThresholds(thresholdsOf(mustCompile(WHEN)));
   const engine: Engine = { clock, collected, metrics, log, warnings };
   const allowance = { requests: WARM_UP_REQUESTS, burst: 2 * WARM_UP_REQUESTS, windowMs: MINUTE_MS };
   const limits: Limits = {

@@ -65,7 +65,7 @@ export async function runDetailCollector(deps: DetailCollectorDeps, signal: Abor
     const spacing = failures.probeSpacingMs(spacingOf(planned, inventory));
     // If no limit binds, a suspect is read in addition to the planned reads.
     const isUnpaced = planned.boundBy === null && !isProbe;
-    const suspectAt = isUnpaced ? inventory.suspectAt() : Number.POSITIVE_INFINITY;
+    const suspectAt = isUnpaced ? inventory.details.suspectAt() : Number.POSITIVE_INFINITY;
     const wait = Math.min(pacer.nextAt(spacing), suspectAt) - clock.monotonic();
     if (wait > 0) {
       await sleepStep(clock, wait, signal);
@@ -88,7 +88,7 @@ export async function runDetailCollector(deps: DetailCollectorDeps, signal: Abor
 
 function spacingOf(planned: CollectorPlan, inventory: Inventory): DurationMs {
   const spacing = planned.intervalMs / inventory.count();
-  return inventory.hasUnreadNodes() && planned.boundBy === null ? spacing / CATCH_UP_FACTOR : spacing;
+  return inventory.details.hasUnreadNodes() && planned.boundBy === null ? spacing / CATCH_UP_FACTOR : spacing;
 }
 
 /** Spaces reads evenly, and catches up on missed ones without a burst. */
@@ -166,7 +166,7 @@ function createFailureLog({ clock, collected, log, metrics }: DetailCollectorDep
   let loggedNodes = 0;
   let loggedAt: MonotonicMs = Number.NEGATIVE_INFINITY;
   return (node: NodeId, error: ApiError | null): void => {
-    const nodes = collected.inventory.failingDetails();
+    const nodes = collected.inventory.details.failingNodes();
     metrics.set("proxywarden_details_failing_nodes", {}, nodes);
     if (nodes === 0 && loggedNodes > 0) {
       log.info({ collector: "details" }, "details of all nodes can be read again");

@@ -14,10 +14,12 @@ import { callsPerRun, type PlanInput, pollingCapacityOf } from "../scheduling/po
 import { setPlanGauges } from "./plan-gauges.ts";
 import { type CollectorRun, pacedClient } from "./run-pacing.ts";
 
+/** The counts in the size of the network, and the list whose walk shows each. */
+const SIZES = { nodes: "nodes", nodePages: "nodes", sessions: "sessions", sessionPages: "sessions" } as const;
+const SIZE_NAMES = Object.keys(SIZES) as readonly (keyof typeof SIZES)[];
+
 /** Size of the network, as last seen. */
-export interface NetworkSize extends Pick<PlanInput, "nodes" | "nodePages" | "sessionPages"> {
-  readonly sessions: number;
-}
+export type NetworkSize = Readonly<Record<keyof typeof SIZES, number>>;
 
 /** Dependencies of the plan. */
 interface PollingPlanDeps {
@@ -161,16 +163,12 @@ export class PollingPlan {
 
   #computePlan(): Plan {
     const { history, limits, metrics, rateLimiter, reads, requestedIntervals } = this.#deps;
-    const runs = COLLECTORS.flatMap((collector) => {
-      const run = this.#lastRun(collector);
-      return run === null ? [] : [[collector, run] as const];
-    });
     const input: PlanInput = {
       ...this.#runCosts(),
       requestedIntervals,
       limits,
       month: this.#monthUsage(),
-      runs: Object.fromEntries(runs),
+      runs: byName(COLLECTORS, (collector) => this.#lastRun(collector)),
       measuredDurations: Object.fromEntries(history.durations),
       pacedIntervals: Object.fromEntries(history.pacedIntervals),
       longestIntervals: Object.fromEntries([...history.longestIntervals].map(([collector, { ms }]) => [collector, ms])),
@@ -214,14 +212,10 @@ export class PollingPlan {
    */
   #networkSize(): NetworkSize {
     const seen = this.#deps.networkSize();
-    const larger = (field: keyof NetworkSize, list: "nodes" | "sessions") =>
-      this.#deps.history.completeLists.has(list) ? seen[field] : Math.max(seen[field], this.#storedSize[field]);
-    return {
-      nodes: larger("nodes", "nodes"),
-      nodePages: larger("nodePages", "nodes"),
-      sessions: larger("sessions", "sessions"),
-      sessionPages: larger("sessionPages", "sessions"),
-    };
+    const { completeLists } = this.#deps.history;
+    return byName(SIZE_NAMES, (size) =>
+      completeLists.has(SIZES[size]) ? seen[size] : Math.max(seen[size], this.#storedSize[size]),
+    );
   }
 
   #monthUsage(): MonthUsage {
@@ -275,11 +269,8 @@ export class PollingPlan {
 /** Returns the network size in the value of {@link NETWORK_SIZE_FACT}; a missing or unreadable count is 0. */
 export function storedNetworkSize(fact: string | null): NetworkSize {
   const stored = parseJsonObject(fact) as Partial<NetworkSize>;
-  const count = (value: number | undefined) => (Number.isFinite(value) && value! >= 0 ? value! : 0);
-  return {
-    nodes: count(stored.nodes),
-    nodePages: count(stored.nodePages),
-    sessions: count(stored.sessions),
-    sessionPages: count(stored.sessionPages),
-  };
+  return byName(SIZE_NAMES, (size) => {
+    const count = stored[size];
+    return Number.isFinite(count) && count! >= 0 ? count! : 0;
+  });
 }

@@ -7,7 +7,7 @@ import {
   type NodeId,
   type NodeRecord,
 } from "../model/node.ts";
-import { type Threshold, USAGES } from "../model/policy/policy.ts";
+import { USAGES } from "../model/policy/policy.ts";
 import type { Fleet, WalkResult } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type DetailChoice, DetailPriority, type SuspectCause } from "../scheduling/detail-priority.ts";
@@ -42,6 +42,8 @@ export class Inventory {
   readonly acceptance: Pick<WalkHistory, "acceptsMissing" | "acceptMissing" | "restoreAccepted"> = this.#walks;
   readonly history: Pick<WalkHistory, "looksUpFailedPages"> = this.#walks;
   readonly lookups: Pick<AbsenceTracker, "recordDelay"> = this.#absences;
+  readonly details: Pick<DetailPriority, "failingNodes" | "hasUnreadNodes" | "setThresholds" | "suspectAt"> =
+    this.#priority;
   readonly #usageScale;
   readonly #onRemoved;
   readonly #detailed = new Set<NodeId>();
@@ -163,11 +165,6 @@ export class Inventory {
     if (slot !== undefined) this.#priority.recordFailure(slot);
   }
 
-  /** Returns the number of nodes whose detail reads failed at least twice in a row because of the node. */
-  failingDetails(): number {
-    return this.#priority.failingNodes();
-  }
-
   /** Records that the service answered 404 for a node. If it lists the node, its 404s for other nodes prove nothing. */
   recordNotFound(id: NodeId): void {
     const slot = this.#slots.get(id);
@@ -179,14 +176,9 @@ export class Inventory {
     return this.#lastDetailAt;
   }
 
-  /** Whether there are nodes whose detail has never been requested. */
-  hasUnreadNodes(): boolean {
-    return this.#priority.hasUnreadNodes();
-  }
-
   /** Whether the detail of every node has been read and none is failing. */
   hasDetail(): boolean {
-    return this.#detailed.size === this.#slots.size && this.failingDetails() === 0;
+    return this.#detailed.size === this.#slots.size && this.#priority.failingNodes() === 0;
   }
 
   /** Takes the node whose detail is due next; null if there is none. `roundMs` is the planned duration of a round. */
@@ -199,11 +191,6 @@ export class Inventory {
     return this.#toDetailPick(this.#priority.takeProbe(now));
   }
 
-  /** Returns when {@link takeNextDetail} takes a node out of turn, or Infinity if only after a new observation. */
-  suspectAt(): MonotonicMs {
-    return this.#priority.suspectAt();
-  }
-
   /**
    * Sets the nodes whose details policies wait for, and the time from which each is wanted. Replaces the previous ones.
    */
@@ -214,11 +201,6 @@ export class Inventory {
       if (slot !== undefined) bySlot.set(slot, due);
     }
     this.#priority.setPolicyDeadlines(bySlot);
-  }
-
-  /** Sets the usage thresholds of the policies. Replaces the previous ones. */
-  setThresholds(thresholds: readonly Threshold[]): void {
-    this.#priority.setThresholds(thresholds);
   }
 
   /** Declares the usage scale, after a reload. If it changed, all usage is missing until it is read again. */

@@ -66,7 +66,6 @@ const SLIDING_RECHECKS_PER_WINDOW = 30;
  * Returns when a call of `lane` in `category` may be sent, and what delays it, which is the constraint that opens last.
  */
 export function availabilityOf(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
-  ledger.categories[category].stated.settleLostCalls(now);
   const constraints: Availability[] = [
     { at: heldUntil(ledger, category, lane), waitReason: "rate_limited" },
     statedLimitAvailability(ledger, category, lane, now),
@@ -126,13 +125,14 @@ function paceAvailability(ledger: Ledger, category: Category, lane: Lane, now: M
 function statedLimitAvailability(ledger: Ledger, category: Category, lane: Lane, now: MonotonicMs): Availability {
   const { stated, wasStated } = ledger.categories[category];
   const { lastStatement } = stated;
+  const { own } = ledger.externalUsage[category];
   const { windowMs } = ledger.limits.categories[category];
   const immediately: Availability = { at: now, waitReason: null };
   const aloneInFlight: Availability = {
-    at: stated.callsInFlight() === 0 ? now : Number.POSITIVE_INFINITY,
+    at: own.inFlight() === 0 ? now : Number.POSITIVE_INFINITY,
     waitReason: "learning",
   };
-  if (lastStatement === null) return stated.settled > 0 ? immediately : aloneInFlight;
+  if (lastStatement === null) return own.settledBy(now) > 0 ? immediately : aloneInFlight;
   const { limit, remaining, resetAt, at } = lastStatement;
   if (now - at > windowMs) return wasStated ? aloneInFlight : immediately;
   if ((stated.remainingAtLeast() ?? 0) > callsToLeave(ledger, category, lane, limit, now)) return immediately;

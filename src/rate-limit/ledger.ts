@@ -4,6 +4,7 @@ import { createConcurrentCalls } from "./concurrent-calls.ts";
 import { createExternalUsage } from "./external-usage/external-usage.ts";
 import { createLearnedLimit } from "./learned-limit.ts";
 import { CATEGORIES, type Category, type Lane, type Limits } from "./limits.ts";
+import type { OwnCalls } from "./own-calls.ts";
 import { createRouteHistory, ROUTES } from "./route-rejections.ts";
 import { StatedLimit } from "./stated-limit.ts";
 import { categoryPaceRates, createPace, planPaceRates } from "./window-pace.ts";
@@ -19,8 +20,8 @@ export interface Permit {
 }
 
 /** Creates the state of a category in which no call was made yet. */
-const createCategoryState = (limits: Limits, category: Category, now: MonotonicMs) => ({
-  stated: new StatedLimit(),
+const createCategoryState = (limits: Limits, category: Category, own: OwnCalls, now: MonotonicMs) => ({
+  stated: new StatedLimit(own),
   pace: createPace(categoryPaceRates(limits, category), now),
   /** Whether the last response stated the limit. If it did not, and none has for a window, only the pace applies. */
   wasStated: false,
@@ -50,23 +51,28 @@ export type CategoryState = ReturnType<typeof createCategoryState>;
  * Creates a ledger without observations. Nothing is saved for a burst, and each category starts with a single call,
  * whose response shows the limit.
  */
-export const createLedger = (limits: Limits, now: MonotonicMs) => ({
-  limits,
-  startedAt: now,
-  categories: byName(CATEGORIES, (category) => createCategoryState(limits, category, now)),
-  planPace: createPace(planPaceRates(limits), now),
-  /** No call of any category may be sent before this time, because of a 429 that headers explain. */
-  planHeldUntil: Number.NEGATIVE_INFINITY,
-  /**
-   * Until when the calls of all categories are paid for together. While there is a learned limit, they are spaced
-   * evenly, since a gateway may count them together and allow no burst.
-   */
-  gatewayPaidUntil: Number.NEGATIVE_INFINITY,
-  ...createConcurrentCalls(limits, now),
-  /** Calls in the plan's current month, ours and detected external ones. The rate limiter persists them. */
-  monthUsed: 0,
-  externalUsage: createExternalUsage(),
-});
+export function createLedger(limits: Limits, now: MonotonicMs) {
+  const externalUsage = createExternalUsage();
+  return {
+    limits,
+    startedAt: now,
+    categories: byName(CATEGORIES, (category) =>
+      createCategoryState(limits, category, externalUsage[category].own, now),
+    ),
+    planPace: createPace(planPaceRates(limits), now),
+    /** No call of any category may be sent before this time, because of a 429 that headers explain. */
+    planHeldUntil: Number.NEGATIVE_INFINITY,
+    /**
+     * Until when the calls of all categories are paid for together. While there is a learned limit, they are spaced
+     * evenly, since a gateway may count them together and allow no burst.
+     */
+    gatewayPaidUntil: Number.NEGATIVE_INFINITY,
+    ...createConcurrentCalls(limits, now),
+    /** Calls in the plan's current month, ours and detected external ones. The rate limiter persists them. */
+    monthUsed: 0,
+    externalUsage,
+  };
+}
 
 /** State of all limits. It is owned by one rate limiter, and every function on it is deterministic. */
 export type Ledger = ReturnType<typeof createLedger>;

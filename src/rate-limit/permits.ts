@@ -27,11 +27,11 @@ export function takePermit(ledger: Ledger, category: Category, lane: Lane, now: 
   payForCall(state.pace, categoryPaceRates(ledger.limits, category), lane, now);
   payForCall(ledger.planPace, planPaceRates(ledger.limits), lane, now);
   payGatewayLimit(ledger, category, lane, now);
-  for (const usage of [ledger.externalUsage[category], ledger.externalUsage.plan]) usage.recordSent(now);
+  for (const { own } of [ledger.externalUsage[category], ledger.externalUsage.plan]) own.sent.add(now);
   if (lane === "action") state.actionTimes = [...state.actionTimes.filter((at) => at > now - DAY_MS), now];
   ledger.inFlight++;
   ledger.monthUsed++;
-  return { category, lane, at: now, settledBefore: state.stated.recordSent() };
+  return { category, lane, at: now, settledBefore: ledger.externalUsage[category].own.settledBy(now) };
 }
 
 /** Number of calls for actions in the last hour and in the last day. */
@@ -61,13 +61,11 @@ export function settlePermit(
   if (outcome.kind === "unused") {
     // The pace is not refunded, because calls granted since then rely on it.
     ledger.monthUsed--;
-    state.stated.recordUnsent();
-    for (const usage of [externalUsage[category], externalUsage.plan]) usage.recordUnsent(permit.at);
+    for (const { own } of [externalUsage[category], externalUsage.plan]) own.sent.remove(permit.at);
     return;
   }
   if (outcome.kind === "lost" || outcome.kind === "abandoned") {
     const countedBy = now + limits.categories[category].windowMs;
-    state.stated.recordLost(countedBy);
     recordCallInDoubt(ledger, category, countedBy, now);
     return;
   }
@@ -80,6 +78,6 @@ export function settlePermit(
     recordAnswer(ledger, permit, outcome.retryAfterMs ?? null, now);
     recordCallAnswered(ledger, permit, reading, now);
   }
-  state.stated.recordAnswered(permit.settledBefore, reading, now);
+  if (reading !== null) state.stated.record(permit.settledBefore, reading, now);
   state.wasStated = reading !== null;
 }

@@ -1,5 +1,6 @@
 import { DAY_MS, type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
+import type { OwnCalls } from "./own-calls.ts";
 
 /** A limit as one response stated it (spec, section 8.1), with the reset in our monotonic time, rounded up. */
 export interface LimitReading {
@@ -41,7 +42,7 @@ export function parseLimitReading(
 interface AcceptedStatement extends LimitReading {
   readonly base: number;
   readonly at: MonotonicMs;
-  /** {@link StatedLimit.settled} after this response. The response to a call sent later is newer, whatever it states. */
+  /** Calls settled with this response. The response to a call sent later is newer, whatever it states. */
   readonly settled: number;
 }
 
@@ -53,62 +54,23 @@ interface AcceptedStatement extends LimitReading {
 export class StatedLimit {
   /** Null if the limit was not stated yet. */
   lastStatement: AcceptedStatement | null = null;
-  #sent = 0;
-  #settled = 0;
-  /** When each call without a response counts as settled, earliest first. */
-  readonly #lost: MonotonicMs[] = [];
+  readonly #own: OwnCalls;
 
-  /** Number of calls sent. */
-  get sent(): number {
-    return this.#sent;
+  /** `own` are all calls that count against the limit. */
+  constructor(own: OwnCalls) {
+    this.#own = own;
   }
 
-  /** Number of calls that the service has certainly counted, or never will. */
-  get settled(): number {
-    return this.#settled;
-  }
-
-  /** Records that a call was sent. Returns how many calls were settled before. */
-  recordSent(): number {
-    this.#sent++;
-    return this.#settled;
-  }
-
-  /** Records that a call was not sent after all. */
-  recordUnsent(): void {
-    this.#sent--;
-  }
-
-  /** Records a response. `settledBefore` is the result of {@link recordSent}; `reading` is what it stated, or null. */
-  recordAnswered(settledBefore: number, reading: LimitReading | null, now: MonotonicMs): void {
-    this.#settled++;
-    if (reading === null) return;
+  /** Records what the response stated to a call that has ended. `settledBefore` calls were settled when it was sent. */
+  record(settledBefore: number, reading: LimitReading, now: MonotonicMs): void {
     const base = reading.remaining + settledBefore + 1;
     const last = this.lastStatement;
     if (last === null || settledBefore >= last.settled || base > last.base)
-      this.lastStatement = { ...reading, base, at: now, settled: this.#settled };
-  }
-
-  /** Records that a call got no response. The service counts it by `countedBy`, or never. */
-  recordLost(countedBy: MonotonicMs): void {
-    this.#lost.push(countedBy);
-  }
-
-  /** Settles the lost calls that the service must have counted by now. */
-  settleLostCalls(now: MonotonicMs): void {
-    while ((this.#lost[0] ?? Number.POSITIVE_INFINITY) <= now) {
-      this.#lost.shift();
-      this.#settled++;
-    }
-  }
-
-  /** Returns the number of calls that are neither answered nor lost. */
-  callsInFlight(): number {
-    return this.#sent - this.#settled - this.#lost.length;
+      this.lastStatement = { ...reading, base, at: now, settled: this.#own.settledBy(now) };
   }
 
   /** Returns a lower bound of the remaining calls, or null if not stated. */
   remainingAtLeast(): number | null {
-    return this.lastStatement === null ? null : this.lastStatement.base - this.#sent;
+    return this.lastStatement === null ? null : this.lastStatement.base - this.#own.sent.count();
   }
 }

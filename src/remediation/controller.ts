@@ -35,7 +35,7 @@ export class RemediationController {
     this.#context = context;
     const signals = { noNewSteps: this.#noNewSteps.signal, abortPost: this.#abortPost.signal };
     this.#round = new RemediationRound(context, signals);
-    context.inventory.setThresholds(thresholdsOfPolicies(context.policies.all));
+    context.inventory.details.setThresholds(thresholdsOfPolicies(context.policies.all));
     recoverFromCrash(context);
     initializeCounters(context);
     resumeEpisodeNotifications(context);

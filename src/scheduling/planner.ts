@@ -150,7 +150,7 @@ function sumOfParts(grants: ReadonlyMap<CallShare, Grant<Bound>>): Grants {
 function callsAheadOf({ runs = {}, month }: PlanInput, grants: Grants): number {
   return COLLECTORS.reduce((sum, collector) => {
     const run = runs[collector];
-    return run === undefined ? sum : sum + callsPaidAhead(run, grants.get(collector)?.given ?? 0, month);
+    return run ? sum + callsPaidAhead(run, grants.get(collector)?.given ?? 0, month) : sum;
   }, 0);
 }
 
@@ -209,8 +209,8 @@ function isPostponed(collector: Collector, intervalMs: DurationMs, input: PlanIn
   if (collector === "details" || left === null || left <= 0) return false;
   const calls = callsPerRun(collector, input);
   const promisedCalls = COLLECTORS.reduce((sum, other) => {
-    const run = other === collector ? undefined : input.runs?.[other];
-    return run === undefined ? sum : sum + run.calls - run.callsMade;
+    const run = input.runs?.[other];
+    return run && other !== collector ? sum + run.calls - run.callsMade : sum;
   }, 0);
   const callsAfterMonth = calls * Math.max(0, 1 - input.month.leftMs / intervalMs);
   return calls > left - promisedCalls || callsAfterMonth > left * OVERRUN_SHARE_MAX;

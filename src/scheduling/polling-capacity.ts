@@ -29,8 +29,8 @@ export interface PlanInput {
   readonly sessionPages: number;
   readonly limits: Limits;
   readonly month: MonthUsage;
-  /** The last run of each collector, which may be in progress. Absent if none is known. */
-  readonly runs?: Readonly<Partial<Record<Collector, LastRun>>>;
+  /** The last run of each collector, which may be in progress. Absent or null if none is known. */
+  readonly runs?: Readonly<Partial<Record<Collector, LastRun | null>>>;
   /** Mean calls of a walk, including repeated pages and lookups. Absent means one call per page. */
   readonly walkCalls?: Readonly<Partial<Record<"nodes" | "sessions", number>>>;
   /** Duration of the last complete run by collector. Absent if not measured. */

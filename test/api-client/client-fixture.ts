@@ -1,18 +1,15 @@
 import type { CallAttemptDeps } from "../../src/api-client/call-attempt.ts";
-import { createApiClient } from "../../src/api-client/client.ts";
 import { readStatsCall } from "../../src/api-client/endpoints.ts";
-import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
-import { ServiceClock } from "../../src/api-client/service-clock.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import type { FaultKind, ServiceOptions } from "../../src/config/schema/scenario.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { LabelsOf } from "../../src/metrics/daemon-metrics.ts";
 import type { Secret, Transport } from "../../src/model/ports.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
-import { businessLimits, createRecordingLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
+import { createTestClient, createTestRateLimiter, START_MS } from "../harness/virtual-daemon.ts";
 
 /** A key that may read sessions, and nothing else. */
 export const SESSIONS_KEY = "key-of-sessions";
@@ -48,28 +45,16 @@ export function createClientSetup({ fault, match, share, secret, service: option
   );
   const calls: string[] = [];
   const simulated = createSimulatedTransport(service, clock, { latencyMs: 50 });
-  const log = createRecordingLog();
   const store = createMemoryStateStore();
   const random = seededRandom(1);
-  const rateLimiter = createRateLimiter({
-    limits: businessLimits,
-    monthStartsOn: 1,
-    clock,
-    random,
-    calls: store.calls,
-    log,
-    onWait: () => {},
-  });
-  const client = createApiClient({
-    serviceClock: new ServiceClock(),
+  const rateLimiter = createTestRateLimiter({ clock, random, calls: store.calls });
+  const client = createTestClient({
     transport: wrap?.(simulated) ?? simulated,
     rateLimiter,
     clock,
     random,
-    secret: secret ?? fixedKey(SIMULATION_KEY),
-    timeoutMs: 10_000,
+    ...(secret && { secret }),
     metrics: metrics ?? callMetrics((endpoint, code) => void calls.push(`${endpoint} ${code}`)),
-    agent: "proxywarden/test",
   });
   const get = async (call = readStatsCall) => {
     const answer = client.get(call, "walk", new AbortController().signal);

@@ -1,6 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { onTestFinished } from "vitest";
+import { listenInTest } from "../harness/listening-server.ts";
 
 /** A request as it came. */
 export interface ReceivedRequest {
@@ -43,14 +42,8 @@ export async function startHttpServer(
       else if (given !== null) response.writeHead(given.status ?? 200, given.headers).end(given.body ?? "");
     });
   });
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    return new Promise<void>((resolve) => void server.close(() => resolve()));
-  });
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${await listenInTest(server)}`,
     requests: seen,
     waitForRequests: (requests) =>
       new Promise((resolve) => {

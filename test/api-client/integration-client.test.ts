@@ -1,13 +1,10 @@
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer as createTlsServer } from "node:https";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createIntegrationClient, type IntegrationAccess } from "../../src/api-client/integration-client.ts";
 import type { Secret } from "../../src/model/ports.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { fixedKey } from "../harness/virtual-daemon.ts";
+import { createSelfSigned } from "../web/http/tls/certificate-authority.ts";
 import { neverAnswers, startHttpServer } from "./http-server.ts";
 
 function peerOf(access: IntegrationAccess) {
@@ -134,18 +131,9 @@ describe("a failing server", () => {
 });
 
 describe("over TLS", () => {
-  let cert = "";
-  let key = "";
+  let [cert, key] = ["", ""];
   beforeAll(() => {
-    const folder = mkdtempSync(join(tmpdir(), "proxywarden-"));
-    const [keyFile, certFile] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-    const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
-    const name = ["-subj", "/CN=peer.test", "-addext", "subjectAltName=DNS:peer.test"];
-    execFileSync("openssl", ["req", "-x509", ...kind, ...name, "-keyout", keyFile, "-out", certFile], {
-      stdio: "pipe",
-    });
-    [cert, key] = [readFileSync(certFile, "utf8"), readFileSync(keyFile, "utf8")];
-    rmSync(folder, { recursive: true });
+    ({ cert, key } = createSelfSigned("DNS:peer.test"));
   });
 
   const startTls = async () => {

@@ -1,10 +1,7 @@
 import { expect, test } from "vitest";
-import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { seededRandom } from "../../src/base/random.ts";
-import { silentLog } from "../../src/platform/log.ts";
 import { MONTH_FACT } from "../../src/rate-limit/monthly-budget.ts";
-import { businessLimits } from "../harness/virtual-daemon.ts";
+import { createTestRateLimiter } from "../harness/virtual-daemon.ts";
 import { createClientSetup } from "./client-fixture.ts";
 
 test.each([31, -31])(
@@ -48,15 +45,10 @@ test("a restart with a wall clock in an earlier month counts calls in the month 
   const month = rateLimiter.month();
   const facts = new Map([[MONTH_FACT, month.firstDay]]);
   clock.stepWallClock(-40 * DAY_MS);
-  const restarted = createRateLimiter({
-    limits: businessLimits,
-    monthStartsOn: 1,
+  const restarted = createTestRateLimiter({
     clock,
-    random: seededRandom(1),
     calls: store.calls,
     facts: { read: (key) => facts.get(key) ?? null, write: (key, value) => void facts.set(key, value) },
-    log: silentLog,
-    onWait: () => {},
   });
   const permit = restarted.acquire("node_management", "walk", new AbortController().signal);
   await clock.advance(MINUTE_MS);

@@ -1,12 +1,11 @@
 import { expect, test } from "vitest";
-import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { DAY_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { CallCounter } from "../../src/model/ports.ts";
 import type { Permit } from "../../src/rate-limit/ledger.ts";
 import { type Category, type Lane, type Limits, PLANS } from "../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { businessLimits, createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
+import { businessLimits, createRecordingLog, createTestRateLimiter, START_MS } from "../harness/virtual-daemon.ts";
 
 /** Without a limit on concurrent calls, since most tests return no permits. */
 const limits: Limits = { ...businessLimits, plan: { ...PLANS.business, concurrentRequests: null } };
@@ -16,9 +15,8 @@ function open(calls: CallCounter = createMemoryStateStore().calls) {
   const log = createRecordingLog();
   const waits: string[] = [];
   const externalUsage: string[] = [];
-  const rateLimiter = createRateLimiter({
+  const rateLimiter = createTestRateLimiter({
     limits,
-    monthStartsOn: 1,
     clock,
     random: () => 0.5,
     calls,

@@ -1,22 +1,16 @@
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { BODY_BYTES_MAX, createTransport } from "../../src/api-client/transport.ts";
 import type { Transport } from "../../src/model/ports.ts";
+import { listenInTest } from "../harness/listening-server.ts";
 
 const get = { method: "GET", path: "/v1/nodes", headers: {} } as const;
 
 /** Returns a transport to a server that answers requests with `answer`. */
 async function transportTo(answer: (response: ServerResponse) => void): Promise<Transport> {
   const server = createServer((_, response) => answer(response));
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  const transport = createTransport({ baseUrl: `http://127.0.0.1:${port}` });
-  onTestFinished(async () => {
-    await transport.close();
-    server.closeAllConnections();
-    server.close();
-  });
+  const transport = createTransport({ baseUrl: `http://127.0.0.1:${await listenInTest(server)}` });
+  onTestFinished(() => transport.close());
   return transport;
 }
 

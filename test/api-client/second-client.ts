@@ -1,8 +1,6 @@
-import { type ApiClient, createApiClient } from "../../src/api-client/client.ts";
+import type { ApiClient } from "../../src/api-client/client.ts";
 import { type Call, listNodesCall, readStatsCall } from "../../src/api-client/endpoints.ts";
-import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
-import { ServiceClock } from "../../src/api-client/service-clock.ts";
-import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { MINUTE_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import type { ServiceOptions } from "../../src/config/schema/scenario.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
@@ -12,7 +10,7 @@ import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
-import { createPlanLimits, createRecordingLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
+import { createPlanLimits, createTestClient, createTestRateLimiter, START_MS } from "../harness/virtual-daemon.ts";
 import { callMetrics } from "./client-fixture.ts";
 
 /** Behavior of another client of the same key from `fromMinute` until `untilMinute`. */
@@ -78,31 +76,24 @@ export async function runSharedHours({
   const minute = () => Math.floor(clock.monotonic() / MINUTE_MS);
   const { calls } = createMemoryStateStore();
   const random = seededRandom(1);
-  const rateLimiter = createRateLimiter({
+  const rateLimiter = createTestRateLimiter({
     clock,
     calls,
     random,
     limits: createPlanLimits(choice.plan),
-    monthStartsOn: 1,
-    log: createRecordingLog(),
-    onWait: () => {},
     onExternalCalls: (scope, learned) => {
       reported[scope] += learned;
     },
   });
-  const client = createApiClient({
-    serviceClock: new ServiceClock(),
+  const client = createTestClient({
     clock,
     transport,
     rateLimiter,
     random,
-    secret: fixedKey(SIMULATION_KEY),
-    timeoutMs: 10 * SECOND_MS,
     metrics: callMetrics((_, code) => {
       ownCalls[minute()]!++;
       if (code === "429") rejected.ownPerMinute.push(minute());
     }),
-    agent: "proxywarden/test",
   });
   const stop = new AbortController();
   const loops = (rest.categories ?? ["node_management"]).flatMap((category) =>

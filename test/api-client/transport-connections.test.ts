@@ -1,9 +1,10 @@
 import { createServer, type IncomingMessage } from "node:http";
 import { createSecureServer } from "node:http2";
-import { type AddressInfo, createConnection, type Server, type Socket } from "node:net";
+import { createConnection, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createTransport, type TransportOptions } from "../../src/api-client/transport.ts";
 import type { Transport } from "../../src/model/ports.ts";
+import { listenInTest } from "../harness/listening-server.ts";
 import { createAuthority } from "../web/http/tls/certificate-authority.ts";
 
 const never = new AbortController().signal;
@@ -16,17 +17,6 @@ function transportTo(baseUrl: string, options: Partial<TransportOptions> = {}): 
   return transport;
 }
 
-async function listen(server: Server): Promise<number> {
-  const sockets = new Set<Socket>();
-  server.on("connection", (socket: Socket) => void sockets.add(socket));
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    return new Promise<void>((resolve) => void server.close(() => resolve()));
-  });
-  return (server.address() as AddressInfo).port;
-}
-
 /** Starts a TLS server that offers HTTP/2 and HTTP/1.1, and records the version of each request. */
 async function serveHttp2() {
   const versions: string[] = [];
@@ -36,7 +26,7 @@ async function serveHttp2() {
     versions.push(incoming.httpVersion);
     response.end("{}");
   });
-  return { versions, ca: authority.cert, url: `https://127.0.0.1:${await listen(server)}` };
+  return { versions, ca: authority.cert, url: `https://127.0.0.1:${await listenInTest(server)}` };
 }
 
 /** Starts an HTTP proxy that opens tunnels, and answers other requests itself. It records the ports of their clients. */
@@ -54,7 +44,7 @@ async function serveProxy() {
     client.on("error", () => upstream.destroy());
     upstream.on("error", () => client.destroy());
   });
-  return { clientPorts, url: `http://127.0.0.1:${await listen(server)}` };
+  return { clientPorts, url: `http://127.0.0.1:${await listenInTest(server)}` };
 }
 
 describe("requests use HTTP/1.1 although the server offers HTTP/2", () => {

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { createCurrentTransport } from "../../src/api-client/transport.ts";
+import { listenInTest } from "../harness/listening-server.ts";
 
 const never = new AbortController().signal;
 const get = { method: "GET", path: "/", headers: {} } as const;
@@ -18,12 +18,7 @@ test("a request in flight completes after the options changed", async () => {
     answers.push(() => void response.end("{}"));
     if (answers.length === 2) for (const answer of answers) answer();
   });
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const baseUrl = `http://127.0.0.1:${await listenInTest(server)}`;
   let serverName = "first";
   const transport = createCurrentTransport(() => ({ baseUrl, serverName }));
   onTestFinished(() => transport.close());

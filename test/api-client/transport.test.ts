@@ -1,9 +1,10 @@
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
+import { createServer as createTcpServer, type Socket } from "node:net";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { BODY_BYTES_MAX, createTransport, type TransportOptions } from "../../src/api-client/transport.ts";
 import type { Transport } from "../../src/model/ports.ts";
+import { listenInTest } from "../harness/listening-server.ts";
 
 const never = new AbortController().signal;
 const post = { method: "POST", path: "/v1/nodes/node_1/reboot", headers: {}, body: '{"force":true}' } as const;
@@ -15,17 +16,6 @@ function transportTo(baseUrl: string, options: Partial<TransportOptions> = {}): 
   return transport;
 }
 
-interface Listening {
-  listen(port: number, host: string, listening: () => void): unknown;
-  address(): AddressInfo | string | null;
-  close(closed: () => void): unknown;
-}
-
-async function listen(server: Listening): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return (server.address() as AddressInfo).port;
-}
-
 /** A server that counts requests and returns the given response. */
 async function serve(answer: (request: IncomingMessage, response: ServerResponse) => void) {
   const seen: { method: string; socket: Socket; connection: string | undefined; length: string | undefined }[] = [];
@@ -34,12 +24,7 @@ async function serve(answer: (request: IncomingMessage, response: ServerResponse
     seen.push({ method: method!, socket, connection: headers.connection, length: headers["content-length"] });
     answer(request, response);
   });
-  const port = await listen(server);
-  onTestFinished(() => {
-    server.closeAllConnections();
-    return new Promise<void>((resolve) => void server.close(() => resolve()));
-  });
-  return { server, seen, url: `http://127.0.0.1:${port}` };
+  return { server, seen, url: `http://127.0.0.1:${await listenInTest(server)}` };
 }
 
 /** A server of bare sockets. */
@@ -50,12 +35,7 @@ async function accept(onSocket: (socket: Socket) => void) {
     socket.on("error", () => {});
     onSocket(socket);
   });
-  const port = await listen(server);
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    return new Promise<void>((resolve) => void server.close(() => resolve()));
-  });
-  return { server, port, sockets };
+  return { server, port: await listenInTest(server), sockets };
 }
 
 test("a request that may not be sent any more when its connection is open is not sent", async () => {

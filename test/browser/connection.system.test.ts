@@ -1,5 +1,5 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, onTestFinished, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
 import { ok } from "../../src/base/result.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
@@ -7,6 +7,7 @@ import type { Decision } from "../../src/model/remediation/episode.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { startWebServer } from "../../src/web/http/server.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import {
   heldDecision,
   idleRemediation,
@@ -16,23 +17,11 @@ import {
   sampleRemediation,
 } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
-import {
-  adminOperators,
-  defaultDeps,
-  deferred,
-  ignoredMetrics,
-  log,
-  startTestServer,
-} from "../web/http/test-server.ts";
-import { startBrowser } from "./chromium.ts";
-import { openPage } from "./page-visit.ts";
+import { adminOperators, defaultDeps, ignoredMetrics, log, startTestServer } from "../web/http/test-server.ts";
+import { openPage, useBrowser } from "./page-visit.ts";
 import { quietStatus } from "./quiet-daemon.ts";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
+const browser = useBrowser();
 
 const operators = () => adminOperators({ value: () => "open-sesame", refresh: () => ok(false) });
 
@@ -44,7 +33,7 @@ const isGray = (page: Page) =>
 test("a lost daemon greys the page, shows the time of its data and disables commands until it returns", async () => {
   const fleet = () => buildFleet([{ id: "a" }, { id: "b" }]);
   const first = await startTestServer({ fleet, operators, ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, first.url, { timezoneId: "UTC" });
+  const { page } = await openPage(browser(), first.url, { timezoneId: "UTC" });
   const pause = page.locator("#pause button");
   await untilConnectionShows(page, "live");
   await page.getByText("No activity yet.").waitFor();
@@ -57,23 +46,24 @@ test("a lost daemon greys the page, shows the time of its data and disables comm
   expect(await page.locator("#disconnected").textContent()).toContain("Commands are disabled");
   expect(await page.title()).toBe("(disconnected) proxywarden");
 
-  const second = await startWebServer({
-    host: "127.0.0.1",
-    port: Number(new URL(first.url).port),
-    deps: {
-      ...defaultDeps,
-      ...quietStatus(),
-      operators,
-      epoch: "later",
-      fleet: () => buildFleet([{ id: "a" }, { id: "b" }, { id: "c" }]),
-      remediation: () => sampleRemediation(),
-    },
-    log,
-    clock: systemClock,
-    metrics: ignoredMetrics,
-  });
-  if (!second.ok) throw new Error(second.error);
-  onTestFinished(() => second.value.close(SHUTDOWN_BUDGET.webMs));
+  const second = orThrow(
+    await startWebServer({
+      host: "127.0.0.1",
+      port: Number(new URL(first.url).port),
+      deps: {
+        ...defaultDeps,
+        ...quietStatus(),
+        operators,
+        epoch: "later",
+        fleet: () => buildFleet([{ id: "a" }, { id: "b" }, { id: "c" }]),
+        remediation: () => sampleRemediation(),
+      },
+      log,
+      clock: systemClock,
+      metrics: ignoredMetrics,
+    }),
+  );
+  onTestFinished(() => second.close(SHUTDOWN_BUDGET.webMs));
   await untilConnectionShows(page, "live");
   expect([await isGray(page), await pause.isEnabled()]).toEqual([false, true]);
   expect(await page.locator("#disconnected").isHidden()).toBe(true);
@@ -93,7 +83,7 @@ test("a lost connection changes no size: what the page shows stays in its place"
     },
     systemClock,
   );
-  const { page } = await openPage(browser, web.url);
+  const { page } = await openPage(browser(), web.url);
   await page.locator(".banner").getByText("a deploy").waitFor();
   await untilConnectionShows(page, "live");
   const heights = () =>
@@ -106,7 +96,7 @@ test("a lost connection changes no size: what the page shows stays in its place"
 
 test("a phone shows the mode and the lost connection", async () => {
   const web = await startTestServer({ fleet: () => buildFleet([{ id: "a" }]), ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, web.url, { viewport: { width: 390, height: 844 } });
+  const { page } = await openPage(browser(), web.url, { viewport: { width: 390, height: 844 } });
   await page.locator("#chips").getByText("enforce").waitFor();
   await page.context().setOffline(true);
   await page.locator("#connection").getByText("disconnected").waitFor();
@@ -127,7 +117,7 @@ test("data that the page can't show is named, and the commands stay enabled", as
     },
     systemClock,
   );
-  const { page } = await openPage(browser, web.url);
+  const { page } = await openPage(browser(), web.url);
   await untilConnectionShows(page, "incomplete");
   const note = page.locator("#not-shown");
   await note.getByText("The page can't show: limits, status.").waitFor();
@@ -145,7 +135,7 @@ test("a fleet and a history that the page can't show are not live", async () => 
     { fleet: () => buildFleet([{ id: "a" }]), operators, ...quietStatus() },
     systemClock,
   );
-  const { page } = await openPage(browser, "about:blank");
+  const { page } = await openPage(browser(), "about:blank");
   for (const path of ["fleet", "history"])
     await page.route(`**/api/v1/${path}`, (route) => route.fulfill({ json: {} }));
   await page.goto(web.url);
@@ -157,13 +147,13 @@ test("a fleet and a history that the page can't show are not live", async () => 
 test("changes while the fleet is being read are shown", async () => {
   let fleet = buildFleet([{ id: "a" }, { id: "b" }]);
   const web = await startTestServer({ fleet: () => fleet, ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, "about:blank");
-  const [asked, changed] = [deferred<void>(), deferred<void>()];
+  const { page } = await openPage(browser(), "about:blank");
+  const [asked, changed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   let reads = 0;
   await page.route("**/api/v1/fleet", async (route) => {
     const response = await route.fetch();
     if (++reads === 1) {
-      asked.keep();
+      asked.resolve();
       await changed.promise;
     }
     await route.fulfill({ response });
@@ -180,13 +170,13 @@ test("changes while the fleet is being read are shown", async () => {
   await untilConnectionShows(page, "live");
   fleet = withStatus(fleet, { 1: "offline" });
   await event;
-  changed.keep();
+  changed.resolve();
   await page.locator("#labels").getByText("1/2").waitFor();
   expect(reads).toBe(2);
 });
 
 test("a command that waits for its response can't be sent twice, and leaves the dialog of another one open", async () => {
-  const reply = deferred<ReturnType<typeof ok<string>>>();
+  const reply = Promise.withResolvers<ReturnType<typeof ok<string>>>();
   const sent: string[][] = [];
   const execute = recordingCommands(sent);
   const web = await startTestServer(
@@ -201,7 +191,7 @@ test("a command that waits for its response can't be sent twice, and leaves the 
     },
     systemClock,
   );
-  const { page } = await openPage(browser, web.url);
+  const { page } = await openPage(browser(), web.url);
   const pause = page.locator("#pause button:enabled");
   const send = page.locator("dialog .primary");
   await pause.click();
@@ -217,7 +207,7 @@ test("a command that waits for its response can't be sent twice, and leaves the 
   await page.getByRole("button", { name: "Cancel" }).click();
   await pause.click();
   await page.getByLabel("Reason").fill("another one");
-  reply.keep(ok("pause is done"));
+  reply.resolve(ok("pause is done"));
   await page.locator("#toast").getByText("pause is done").waitFor();
   expect(await page.getByLabel("Reason").inputValue()).toBe("another one");
   expect(await send.isEnabled()).toBe(true);
@@ -228,7 +218,7 @@ test("a stream is live while heartbeats arrive; without them the page polls, and
   let fleet = buildFleet([{ id: "a" }, { id: "b" }]);
   const clock = createVirtualClock(0);
   const web = await startTestServer({ fleet: () => fleet, ...quietStatus() }, clock);
-  const { page } = await openPage(browser, "about:blank");
+  const { page } = await openPage(browser(), "about:blank");
   let streams = 0;
   page.on("request", (request) => {
     if (request.resourceType() === "eventsource") streams++;
@@ -266,7 +256,7 @@ test.each([
   const fleet = buildFleet([{ id: "a" }, { id: "b" }]);
   const remediation = () => sampleRemediation();
   const web = await startTestServer({ fleet: () => fleet, remediation, ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, "about:blank");
+  const { page } = await openPage(browser(), "about:blank");
   await page.clock.install();
   const isPath = ({ pathname, search }: URL) => pathname === `/api/v1/${path}` && !search.includes("awaiting");
   await page.route(isPath, (route) => route.fulfill({ status: 503, json: { error: "unavailable" } }));
@@ -283,7 +273,7 @@ test("a page that was opened in a hidden tab reads the activity again when it is
   let decisions: readonly Decision[] = [];
   const remediation = () => ({ ...idleRemediation, decisions: async () => decisions });
   const web = await startTestServer({ remediation, ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, "about:blank");
+  const { page } = await openPage(browser(), "about:blank");
   await page.addInitScript(`Object.defineProperty(document, "hidden", { value: true, configurable: true })`);
   await page.goto(web.url);
   await page.locator("#activity").getByText("No activity yet.").waitFor();

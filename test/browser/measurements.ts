@@ -1,6 +1,7 @@
 import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { startWebServer } from "../../src/web/http/server.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { defaultDeps, ignoredMetrics } from "../web/http/test-server.ts";
 import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
@@ -27,16 +28,17 @@ console.log(`| ${TITLES.join(" | ")} |\n| ${TITLES.map(() => "---:").join(" | ")
 for (const nodes of SIZES) {
   const fleet = new LargeFleet(nodes);
   const log = { debug() {}, info() {}, warn: console.error, error: console.error };
-  const web = await startWebServer({
-    host: "127.0.0.1",
-    port: 0,
-    deps: { ...defaultDeps, ...fleet.webDeps() },
-    log,
-    clock: systemClock,
-    metrics: ignoredMetrics,
-  });
-  if (!web.ok) throw new Error(web.error);
-  const { url } = web.value;
+  const web = orThrow(
+    await startWebServer({
+      host: "127.0.0.1",
+      port: 0,
+      deps: { ...defaultDeps, ...fleet.webDeps() },
+      log,
+      clock: systemClock,
+      metrics: ignoredMetrics,
+    }),
+  );
+  const { url } = web;
   const loads: Paint[] = [];
   for (let load = 0; load < LOADS; load++) loads.push(await firstPaint(url));
   const grid = await updateMs(url, fleet);
@@ -44,7 +46,7 @@ for (const nodes of SIZES) {
   const paints = [median(loads.map(({ ms }) => ms)), median(loads.map(({ cpuMs }) => cpuMs))];
   const cells = [nodes.toLocaleString("en"), ...paints.map((ms) => ms.toFixed(0)), grid.toFixed(1), table.toFixed(1)];
   console.log(`| ${cells.join(" | ")} |`);
-  await web.value.close(SECOND_MS);
+  await web.close(SECOND_MS);
 }
 await browser.close();
 

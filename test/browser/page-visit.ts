@@ -1,14 +1,25 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { onTestFinished } from "vitest";
+import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
 import { startTestServer } from "../web/http/test-server.ts";
+import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
 
 /** A page and its errors, warnings and violations of the content security policy. */
 interface PageVisit {
   readonly page: Page;
   readonly pageErrors: readonly string[];
+}
+
+/** Starts a browser for the tests of a file. Returns a function that returns it. */
+export function useBrowser(): () => Browser {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser.close());
+  return () => browser;
 }
 
 /** Opens a page in a new browser context, which is closed after the test. */

@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { UIDS } from "../../grafana/dashboard.ts";
 import type { Decision } from "../../src/model/remediation/episode.ts";
 import type { JournalQuery } from "../../src/model/remediation/journal.ts";
@@ -17,18 +16,13 @@ import {
   verifiedAction,
 } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet, stepsOf } from "../web/fleet-fixture.ts";
-import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
-import { openDaemon } from "./page-visit.ts";
+import { openDaemon, useBrowser } from "./page-visit.ts";
 import { COLLECTOR_OFF } from "./quiet-daemon.ts";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
+const browser = useBrowser();
 
-const open = (deps: Partial<WebDeps> = {}, address = "/") => openDaemon(browser, deps, address);
+const open = (deps: Partial<WebDeps> = {}, address = "/") => openDaemon(browser(), deps, address);
 
 /** Decisions to hold nodes for `reason`, a second apart, oldest first. */
 const holds = (nodes: number, reason: "storm" | "window", afterSeconds: number): readonly Decision[] =>

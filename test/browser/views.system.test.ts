@@ -1,19 +1,14 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
-import { startBrowser } from "./chromium.ts";
-import { openDaemon } from "./page-visit.ts";
+import { openDaemon, useBrowser } from "./page-visit.ts";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
+const browser = useBrowser();
 
-const open = (deps: Partial<WebDeps> = {}, address = "/") => openDaemon(browser, deps, address);
+const open = (deps: Partial<WebDeps> = {}, address = "/") => openDaemon(browser(), deps, address);
 
 const addressOf = (page: Page) => new URL(page.url()).hash;
 const filterText = (page: Page) => page.locator("#filter span").textContent();

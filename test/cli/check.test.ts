@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { runCheck } from "../../src/cli/check.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { captureOutput } from "./terminal.ts";
 
@@ -78,11 +79,10 @@ test("a share of a small fleet is the smaller limit, and at least one node", asy
 
 test("without --nodes it uses the fleet size that the daemon saw last", async () => {
   const { folder, file } = configured();
-  const store = openSqliteStore(folder.pathOf("state"));
-  if (!store.ok) throw new Error(store.error.message);
+  const store = orThrow(openSqliteStore(folder.pathOf("state")));
   const size = { nodes: 700, nodePages: 7, sessions: 0, sessionPages: 0 };
-  await store.value.journal.commit([{ kind: "fact", key: "collect.network_size", value: JSON.stringify(size) }]);
-  store.value.close();
+  await store.journal.commit([{ kind: "fact", key: "collect.network_size", value: JSON.stringify(size) }]);
+  store.close();
   expect(limitsIn((await run(file)).out)).toEqual(
     expect.arrayContaining([
       "limits for 700 nodes (as last seen by the daemon)",
@@ -199,9 +199,8 @@ describe("enforces nothing because", () => {
 /** Writes a configuration whose journal was created, and then changed by `change`. */
 async function configuredWithJournal(change: (database: string) => void) {
   const { folder, file } = configured();
-  const store = openSqliteStore(folder.pathOf("state"));
-  if (!store.ok) throw new Error(store.error.message);
-  await store.value.close();
+  const store = orThrow(openSqliteStore(folder.pathOf("state")));
+  await store.close();
   const database = folder.pathOf("state/proxywarden.db");
   change(database);
   return { database, file };

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { ExplainOptions } from "../../src/cli/explain.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../src/model/remediation/journal.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import {
   awaitingAction,
@@ -31,10 +32,9 @@ const POLICIES = `policies:
 /** Writes a journal as a daemon does, and a configuration that names it. */
 function configured(changes: readonly JournalChange[], text = CONFIG): string {
   const folder = createTempFolder();
-  const store = openSqliteStore(folder.pathOf("state"));
-  if (!store.ok) throw new Error(store.error.message);
-  store.value.journal.commit(changes);
-  store.value.close();
+  const store = orThrow(openSqliteStore(folder.pathOf("state")));
+  store.journal.commit(changes);
+  store.close();
   folder.write("policies.yaml", POLICIES);
   return folder.write("proxywarden.yaml", text);
 }

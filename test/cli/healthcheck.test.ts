@@ -1,14 +1,12 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { listenInTest } from "../harness/listening-server.ts";
 import { runInProcess } from "./terminal.ts";
 
 /** Starts a server that answers every request with this status. Returns its URL. */
 async function startServer(status: number): Promise<string> {
   const server = createServer((_, response) => response.writeHead(status).end());
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${await listenInTest(server)}`;
 }
 
 test.each([

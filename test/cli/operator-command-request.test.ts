@@ -1,10 +1,10 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import { type OperatorCommandOptions, sendOperatorCommand } from "../../src/cli/operator-command-request.ts";
 import { inlineSecret } from "../../src/platform/secret-file.ts";
 import { operatorCommandTable } from "../../src/web/api/operator-command-routes.ts";
+import { listenInTest } from "../harness/listening-server.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { recordingCommands } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet } from "../web/fleet-fixture.ts";
@@ -43,9 +43,7 @@ function runOperatorCommand(
 /** A server that sends the same response to every request. */
 async function respondingServer(status: number, body: string): Promise<string> {
   const server = createServer((_request, response) => response.writeHead(status).end(body));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${await listenInTest(server)}`;
 }
 
 describe("a command", () => {
@@ -230,9 +228,7 @@ describe("an error is one line that says what to do:", () => {
 
   test("the connection breaks, and the command may have been executed", async () => {
     const server = createServer((request) => request.socket.destroy());
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => void server.close());
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const url = `http://127.0.0.1:${await listenInTest(server)}`;
     const { code, err } = await runOperatorCommand("pause", undefined, { url });
     expect(code).toBe(1);
     expect(err).toMatch(/^proxywarden: http:.*; the command may still have been executed: check the status\n$/);

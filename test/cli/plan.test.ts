@@ -3,6 +3,7 @@ import { type PlanOptions, runPlan } from "../../src/cli/plan.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import { utcDay } from "../../src/rate-limit/monthly-budget.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { configText, startNetwork } from "../integration/simulated-network.ts";
 import { captureOutput } from "./terminal.ts";
@@ -90,34 +91,32 @@ describe("for the given number of nodes and sessions", () => {
 
 test("the plan uses the size and the calls in the daemon's state, without asking the service", async () => {
   const { file, folder } = configured();
-  const store = openSqliteStore(folder.pathOf("state"));
-  if (!store.ok) throw new Error(store.error.message);
+  const store = orThrow(openSqliteStore(folder.pathOf("state")));
   const size = { nodes: 700, nodePages: 7, sessions: 9_000, sessionPages: 90 };
-  await store.value.journal.commit([{ kind: "fact", key: "collect.network_size", value: JSON.stringify(size) }]);
-  store.value.calls.add(utcDay(Date.now()), 12_345);
+  await store.journal.commit([{ kind: "fact", key: "collect.network_size", value: JSON.stringify(size) }]);
+  store.calls.add(utcDay(Date.now()), 12_345);
   // The daemon may be running and lock its folder.
   const { network, month } = await planned({ config: file });
   expect(network).toEqual({ source: "state", nodes: 700, node_pages: 7, sessions: 9_000, session_pages: 90 });
   expect(month).toMatchObject({ whole: false, calls: 12_345 });
   const replanned = await planned({ config: file, sessions: 18_000 });
   expect(replanned.network).toMatchObject({ source: "state", nodes: 700, sessions: 18_000, session_pages: 180 });
-  store.value.close();
+  store.close();
 });
 
 test("the plan is for the month of the daemon's state if the wall clock is in an earlier one", async () => {
   const { file, folder } = configured();
-  const store = openSqliteStore(folder.pathOf("state"));
-  if (!store.ok) throw new Error(store.error.message);
+  const store = orThrow(openSqliteStore(folder.pathOf("state")));
   const size = { nodes: 700, nodePages: 7, sessions: 9_000, sessionPages: 90 };
-  await store.value.journal.commit([
+  await store.journal.commit([
     { kind: "fact", key: "collect.network_size", value: JSON.stringify(size) },
     { kind: "fact", key: "month.first_day", value: "2999-02-01" },
   ]);
-  store.value.calls.add("2999-01-31", 100);
-  store.value.calls.add("2999-02-01", 5);
+  store.calls.add("2999-01-31", 100);
+  store.calls.add("2999-02-01", 5);
   const { month } = await planned({ config: file });
   expect(month).toMatchObject({ whole: false, calls: 5, seconds_left: 28 * 86_400 });
-  store.value.close();
+  store.close();
 });
 
 test("the table says where each count is from if only one was given", async () => {

@@ -6,6 +6,7 @@ import { formatProbe } from "../../src/cli/probe/probe.ts";
 import type { ServiceObservation } from "../../src/cli/probe/service-probe.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { replyCounts } from "../../src/simulator/http/service.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { probe, startService } from "./probed-service.ts";
 import { runInProcess } from "./terminal.ts";
@@ -233,8 +234,9 @@ describe("limits and headers", () => {
   });
 
   test("a service without a Date header is described with the consequence", () => {
-    const config = parseConfig("proxywarden.yaml", "service: { base_url: https://proxy.test, api_key: k }", {});
-    if (!config.ok) throw new Error(JSON.stringify(config.error));
+    const config = orThrow(
+      parseConfig("proxywarden.yaml", "service: { base_url: https://proxy.test, api_key: k }", {}),
+    );
     const call = {
       path: "/v1/nodes",
       category: "node_management",
@@ -245,7 +247,7 @@ describe("limits and headers", () => {
     const headers = { "x-ratelimit-limit": "100", "x-ratelimit-remaining": "99", "x-ratelimit-reset": "60" };
     const unread = { nodes: null, sessions: null, pageZero: null, pageTwo: null, details: [] };
     const observed: ServiceObservation = { ...unread, calls: [{ ...call, headers }] };
-    const found = findingsOf(observed, config.value.config).find(({ about }) => about === "headers");
+    const found = findingsOf(observed, config.config).find(({ about }) => about === "headers");
     expect(found!.problem).toBe(true);
     expect(found!.text).toBe(
       "x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset; missing: date; without Date, the service's clock is unknown, and no action is taken",

@@ -7,6 +7,7 @@ import type { Config } from "../../src/config/schema/config.ts";
 import { loadScenario, type Scenario } from "../../src/config/schema/scenario.ts";
 import { readWebFile } from "../../src/config/web-file.ts";
 import { HOLD_REASONS } from "../../src/policy/decision.ts";
+import { orThrow } from "../harness/or-throw.ts";
 
 /** Environment of the tests. */
 export type TestEnvironment = Record<string, string>;
@@ -55,9 +56,8 @@ export const withService = (text: string): string =>
 
 /** Loads a text that must be fine. */
 export function loadConfigText(text: string, env: TestEnvironment = {}): Config {
-  const loaded = loadConfig(sourceOf(text, env));
-  if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
-  return loaded.value.config;
+  const loaded = orThrow(loadConfig(sourceOf(text, env)));
+  return loaded.config;
 }
 
 /** The errors of a text, as operators see them, without the name of the file. */
@@ -94,9 +94,7 @@ type LoadResult = ReturnType<typeof loadConfig>;
 
 /** Loads a configuration with one policy file, which must be valid. */
 export function loadPolicyText(text: string, sections = ""): LoadedConfig {
-  const loaded = loadWith(withService(`policies: [a.yaml]\n${sections}`), { "a.yaml": text });
-  if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
-  return loaded.value;
+  return orThrow(loadWith(withService(`policies: [a.yaml]\n${sections}`), { "a.yaml": text }));
 }
 
 /** The errors of a policy file, as operators see them, without its name. */
@@ -121,9 +119,7 @@ const formatProblems = (list: readonly ConfigProblem[]): string[] =>
 
 /** Loads a scenario text that must be fine. */
 export function loadScenarioText(text: string): Scenario {
-  const loaded = loadScenario({ file: "p.yaml", text, env: {} });
-  if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
-  return loaded.value;
+  return orThrow(loadScenario({ file: "p.yaml", text, env: {} }));
 }
 
 /** The errors of a scenario text. */

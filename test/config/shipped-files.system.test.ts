@@ -9,6 +9,7 @@ import type { LoadedConfig } from "../../src/config/load.ts";
 import type { LoadedPolicyTests } from "../../src/config/policy-test-file.ts";
 import type { WebConfig } from "../../src/config/schema/web-file.ts";
 import { compilePolicy } from "../../src/policy/policy.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { fileText, loadConfigText, loadScenarioText, readWebText } from "./config-fixtures.ts";
 import { validatorOf } from "./json-schema-validator.ts";
 
@@ -31,16 +32,12 @@ const files = readdirSync(new URL("../../config", import.meta.url), { recursive:
 function parseShipped(path: string): LoadedConfig {
   // The reader of the tutorial creates the token, so another file of the folder stands in for it.
   const text = fileText(path).replace("token_file: operator_token", "token_file: policies.yaml");
-  const loaded = parseConfig(absolute(path), text, env);
-  if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
-  return loaded.value;
+  return orThrow(parseConfig(absolute(path), text, env));
 }
 
 /** The tests of policies in a file, as the command judges them. */
 function policyTests(path: string): LoadedPolicyTests {
-  const loaded = parsePolicyTests(absolute(path), fileText(path), {});
-  if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
-  return loaded.value;
+  return orThrow(parsePolicyTests(absolute(path), fileText(path), {}));
 }
 
 const absolute = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
@@ -49,10 +46,9 @@ const shippedConfig = () => parseShipped("config/proxywarden.yaml");
 
 /** The web configuration of the folder. Its certificate and key are not in the folder, and are taken to be there. */
 function webExample(): WebConfig {
-  const read = readWebText("config/web.yml", fileText("config/web.yml"));
-  if (!read.ok) throw new Error(read.error.map(formatProblem).join("\n"));
-  expect(read.value.warnings).toEqual([]);
-  return read.value.config;
+  const read = orThrow(readWebText("config/web.yml", fileText("config/web.yml")));
+  expect(read.warnings).toEqual([]);
+  return read.config;
 }
 
 /** The schema that the first line of a file names for editors; without one, it is its name that tells. */

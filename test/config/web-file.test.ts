@@ -4,6 +4,7 @@ import { webJsonSchema } from "../../scripts/reference/config-reference.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import type { WebConfig } from "../../src/config/schema/web-file.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { configErrors, loadWith, readWebText, sourceOf, webErrors, withService } from "./config-fixtures.ts";
 import { validatorOf } from "./json-schema-validator.ts";
 
@@ -11,9 +12,7 @@ const HASH = `$2y$10$${"a".repeat(53)}`;
 const TLS = "cert_file: web.crt, key_file: web.key";
 
 function web(text: string, env: Record<string, string> = {}): WebConfig {
-  const read = readWebText("/etc/web.yml", text, env);
-  if (!read.ok) throw new Error(read.error.map(formatProblem).join("\n"));
-  return read.value.config;
+  return orThrow(readWebText("/etc/web.yml", text, env)).config;
 }
 
 const warnings = (text: string): string[] => {
@@ -221,13 +220,14 @@ describe("web.web_config_file", () => {
   });
 
   test("that is valid is part of the configuration, and its warnings are reported", () => {
-    const loaded = loadWith(withService("web: { web_config_file: web.yaml }"), {
-      "web.yaml": `basic_auth_users: { ann: ${HASH} }`,
-    });
-    if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
-    expect(loaded.value.webFile?.file).toBe("web.yaml");
-    expect(loaded.value.webFile?.config).toMatchObject({ basic_auth_users: { ann: HASH } });
-    expect(loaded.value.warnings.map(formatProblem)).toEqual([
+    const loaded = orThrow(
+      loadWith(withService("web: { web_config_file: web.yaml }"), {
+        "web.yaml": `basic_auth_users: { ann: ${HASH} }`,
+      }),
+    );
+    expect(loaded.webFile?.file).toBe("web.yaml");
+    expect(loaded.webFile?.config).toMatchObject({ basic_auth_users: { ann: HASH } });
+    expect(loaded.warnings.map(formatProblem)).toEqual([
       "web.yaml:1:19: basic_auth_users: without tls_server_config passwords are sent in plain text",
     ]);
   });

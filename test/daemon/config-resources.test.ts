@@ -2,15 +2,15 @@ import { expect, test } from "vitest";
 import { parseConfig } from "../../src/cli/config/config-loading.ts";
 import { openConfigResources } from "../../src/daemon/config-resources.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { configText } from "../integration/simulated-network.ts";
 import { createAuthority } from "../web/http/tls/certificate-authority.ts";
 
 /** Returns the problems of a configuration with these sections. */
 function problemsOf(sections: Parameters<typeof configText>[1]): readonly string[] {
-  const parsed = parseConfig("proxywarden.yaml", configText("https://service.test", sections), {});
-  if (!parsed.ok) throw new Error(JSON.stringify(parsed.error));
-  const opened = openConfigResources(parsed.value, { clock: systemClock, version: "0" });
+  const parsed = orThrow(parseConfig("proxywarden.yaml", configText("https://service.test", sections), {}));
+  const opened = openConfigResources(parsed, { clock: systemClock, version: "0" });
   return opened.ok ? [] : opened.error.map(({ path, message }) => `${path}: ${message}`);
 }
 

@@ -4,8 +4,9 @@ import { fail, ok } from "../../src/base/result.ts";
 import { startDaemon } from "../../src/daemon/daemon.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { orThrow, parsedConfig, startDaemonGroup } from "../harness/daemon-group.ts";
+import { parsedConfig, startDaemonGroup } from "../harness/daemon-group.ts";
 import { freePort } from "../harness/free-port.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { createSharedDatabase } from "../harness/shared-database.ts";
 import { createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
 

@@ -3,11 +3,11 @@ import { posix } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parseDuration, SECOND_MS } from "../../src/base/duration.ts";
 import { VERSION } from "../../src/cli/context.ts";
-import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { loadScenario } from "../../src/config/schema/scenario.ts";
 import { parseDatabaseUrl } from "../../src/journal/postgres/url.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { SITES } from "../../src/simulator/fleet/locations.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { startProcess } from "../integration/process.ts";
 import { startNetwork } from "../integration/simulated-network.ts";
 import { documentOf, inRepository, isInRepository, parseCommand, parseRepositoryConfig, textOf } from "./manifest.ts";
@@ -195,13 +195,12 @@ test("the configuration is valid, acts, and uses the ports of the other services
 
 test("the scenario is valid: it has the daemon's key, the daemon's plan, and regions that exist", () => {
   const file = "deploy/compose/scenario.yaml";
-  const scenario = loadScenario({ file, text: textOf(file), env: {} });
-  if (!scenario.ok) throw new Error(scenario.error.map(formatProblem).join("\n"));
+  const scenario = orThrow(loadScenario({ file, text: textOf(file), env: {} }));
   expect(service("proxywarden").environment?.PROXYWARDEN_API_KEY).toBe(SIMULATION_KEY);
-  expect(scenario.value.keys.map(({ key }) => key)).toEqual([SIMULATION_KEY]);
-  expect(ownConfig.config.limits.plan).toBe(scenario.value.service.plan);
+  expect(scenario.keys.map(({ key }) => key)).toEqual([SIMULATION_KEY]);
+  expect(ownConfig.config.limits.plan).toBe(scenario.service.plan);
   const regions = new Set(SITES.map(({ region }) => region));
-  const named = scenario.value.faults.flatMap(({ fault }) => (fault.kind === "region_dark" ? [fault.region] : []));
+  const named = scenario.faults.flatMap(({ fault }) => (fault.kind === "region_dark" ? [fault.region] : []));
   expect(named).toHaveLength(1);
   expect(named.filter((region) => !regions.has(region))).toEqual([]);
 });

@@ -4,9 +4,9 @@ import type { Command } from "commander";
 import { parseAllDocuments } from "yaml";
 import { parseConfig } from "../../src/cli/config/config-loading.ts";
 import { createProgram } from "../../src/cli/program.ts";
-import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
 import { readTextFile } from "../../src/platform/text-file.ts";
+import { orThrow } from "../harness/or-throw.ts";
 
 /** A path of the repository, as an absolute one. */
 export const inRepository = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
@@ -16,9 +16,7 @@ export const isInRepository = (path: string): boolean => existsSync(inRepository
 
 /** Text of a file of the repository. */
 export function textOf(path: string): string {
-  const read = readTextFile(inRepository(path));
-  if (!read.ok) throw new Error(read.error);
-  return read.value;
+  return orThrow(readTextFile(inRepository(path)));
 }
 
 /** The documents of a YAML file, merge keys resolved as Compose and Kubernetes do. */
@@ -47,9 +45,7 @@ export const parseRepositoryConfig = (path: string, env: Readonly<Record<string,
 /** The same of a text that stands for the file at `path`. */
 export function parseConfigText(path: string, text: string, env: Readonly<Record<string, string>> = {}): LoadedConfig {
   const withSecrets = text.replace(/\/run\/secrets\/[\w/]+/g, inRepository("deploy/compose/simulation_token"));
-  const loaded = parseConfig(inRepository(path), withSecrets, env);
-  if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
-  return loaded.value;
+  return orThrow(parseConfig(inRepository(path), withSecrets, env));
 }
 
 /** A command line as our own program reads it, without running it. */

@@ -1,4 +1,3 @@
-import { createApiClient } from "../../src/api-client/client.ts";
 import {
   actionCall,
   listNodesCall,
@@ -6,14 +5,12 @@ import {
   readNodeCall,
   readStatsCall,
 } from "../../src/api-client/endpoints.ts";
-import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
-import { ServiceClock } from "../../src/api-client/service-clock.ts";
 import type { Random } from "../../src/base/random.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { ok } from "../../src/base/result.ts";
 import type { Transport } from "../../src/model/ports.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { businessLimits, createRecordingLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
+import { createTestClient, createTestRateLimiter, START_MS } from "../harness/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
 import { actionReply, hours, node, pageOf, statistics } from "./record-seeds.ts";
 import { assert, type FuzzTarget } from "./target.ts";
@@ -138,23 +135,5 @@ export const createTarget = (): FuzzTarget<Input> => ({
 function clientOver(transport: Transport, clock: ReturnType<typeof createVirtualClock>) {
   const random = seededRandom(1);
   const calls = { since: () => 0, async add() {} };
-  const rateLimiter = createRateLimiter({
-    limits: businessLimits,
-    monthStartsOn: 1,
-    clock,
-    random,
-    calls,
-    log: createRecordingLog(),
-    onWait: () => {},
-  });
-  return createApiClient({
-    serviceClock: new ServiceClock(),
-    transport,
-    rateLimiter,
-    clock,
-    random,
-    secret: fixedKey("key"),
-    timeoutMs: 10_000,
-    agent: "proxywarden/fuzz",
-  });
+  return createTestClient({ transport, rateLimiter: createTestRateLimiter({ clock, random, calls }), clock, random });
 }

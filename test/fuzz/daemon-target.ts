@@ -1,3 +1,4 @@
+import { byName } from "../../src/base/by-name.ts";
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
@@ -54,7 +55,7 @@ export const createTarget = (): FuzzTarget<Input> => ({
         snapshot: last,
         now: clock.monotonic(),
         serviceNowMs: clock.now(),
-        staleAfterMs: Object.fromEntries(COLLECTORS.map((name) => [name, STALE_AFTER_MS])) as never,
+        staleAfterMs: byName(COLLECTORS, () => STALE_AFTER_MS),
         options: { nodeLabels: ["name" as const], topCustomers: 5, deny: new Set<string>(), seriesMax: 10_000 },
       };
       for (const steps = new NetworkRenderer().refresh(input); ; ) if (steps.next().done === true) break;

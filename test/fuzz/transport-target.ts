@@ -1,8 +1,8 @@
-import type { AddressInfo } from "node:net";
 import { createServer, type Socket } from "node:net";
 import { createIntegrationClient } from "../../src/api-client/integration-client.ts";
 import { createTransport } from "../../src/api-client/transport.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import { listen } from "../harness/free-port.ts";
 import { bytesOf, mutatedText, pick, randomBytes } from "./mutation.ts";
 import { assert, type FuzzTarget } from "./target.ts";
 
@@ -45,8 +45,7 @@ export async function createTarget(): Promise<FuzzTarget<Input>> {
     socket.on("close", () => sockets.delete(socket));
     socket.once("data", () => socket.end(reply));
   });
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = `http://127.0.0.1:${await listen(server)}`;
   const transport = createTransport({ baseUrl: url });
   const integration = createIntegrationClient({
     access: { url },

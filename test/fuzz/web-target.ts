@@ -12,6 +12,7 @@ import type { WebDeps } from "../../src/web/api/routes.ts";
 import { budgetView, type StatusSnapshot, statusView } from "../../src/web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../../src/web/http/server.ts";
 import { MetricsEndpoint } from "../../src/web/scrape/metrics-endpoint.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { rebootOffline, remediationConfig, withoutLimits } from "../harness/policies.ts";
 import { fixedKey, startVirtualDaemon, statusSnapshotOf, type VirtualDaemon } from "../harness/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated, mutatedText, pick, randomBytes, upTo } from "./mutation.ts";
@@ -218,16 +219,16 @@ async function listen(
 ): Promise<WebServer> {
   const recordError = (fields: object, message: string) => void errors.push(`${message} ${textOf(fields)}`);
   const log: Log = { debug() {}, info() {}, warn() {}, error: recordError };
-  const web = await startWebServer({
-    host: "127.0.0.1",
-    port: 0,
-    log,
-    clock,
-    metrics: { inc() {}, set() {} },
-    deps: depsOf(daemon, clock),
-  });
-  if (!web.ok) throw new Error(web.error);
-  return web.value;
+  return orThrow(
+    await startWebServer({
+      host: "127.0.0.1",
+      port: 0,
+      log,
+      clock,
+      metrics: { inc() {}, set() {} },
+      deps: depsOf(daemon, clock),
+    }),
+  );
 }
 
 const textOf = (fields: object): string =>

@@ -16,6 +16,7 @@ import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { createService, rateLimitedCount, type SimulatedService } from "../../src/simulator/http/service.ts";
 import { journalRows } from "./journal-rows.ts";
+import { orThrow } from "./or-throw.ts";
 import { rebootOffline, remediationConfig, withoutRetries } from "./policies.ts";
 import { listsOnlySettings, noFailureRates } from "./quiet-network.ts";
 import { bodyOf } from "./scrape-body.ts";
@@ -256,10 +257,4 @@ export function parsedConfig(sections: object = {}) {
   });
   const parsed = parseConfig("proxywarden.yaml", text, {});
   return parsed.ok ? parsed : { ok: false as const, error: parsed.error.map(({ message }) => message) };
-}
-
-/** Returns the value of a result. Throws the error if there is none. */
-export function orThrow<T>(result: { ok: true; value: T } | { ok: false; error: readonly (string | object)[] }): T {
-  if (!result.ok) throw new Error(JSON.stringify(result.error));
-  return result.value;
 }

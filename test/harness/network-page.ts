@@ -1,7 +1,7 @@
-import type { DurationMs } from "../../src/base/duration.ts";
+import { byName } from "../../src/base/by-name.ts";
 import type { RenderInput } from "../../src/metrics/families/family.ts";
 import { NetworkRenderer } from "../../src/metrics/render/renderer.ts";
-import { COLLECTORS, type Collector } from "../../src/model/snapshot.ts";
+import { COLLECTORS } from "../../src/model/snapshot.ts";
 import { render, textOf } from "../metrics/naive-renderer.ts";
 import type { VirtualDaemon } from "./virtual-daemon.ts";
 
@@ -12,9 +12,7 @@ export function createNetworkPage(daemon: VirtualDaemon, options: RenderInput["o
     const snapshot = daemon.snapshots.last;
     if (snapshot === null) return "";
     const plan = daemon.collectorManager.plan();
-    const staleAfterMs = Object.fromEntries(
-      COLLECTORS.map((collector) => [collector, plan[collector]?.freshMs ?? 0]),
-    ) as Record<Collector, DurationMs>;
+    const staleAfterMs = byName(COLLECTORS, (collector) => plan[collector]?.freshMs ?? 0);
     const [now, serviceNowMs] = [daemon.clock.monotonic(), daemon.clock.now()];
     return textOf(render(renderer, { snapshot, now, serviceNowMs, staleAfterMs, options }));
   };

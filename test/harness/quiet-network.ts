@@ -189,6 +189,17 @@ export async function startQuietNetwork(options: QuietNetworkOptions): Promise<Q
   return network;
 }
 
+/** Starts a network whose first node in us-east fails until the remedy, by default a reboot. */
+export async function startWithFailedNode({
+  remedy,
+  ...options
+}: QuietNetworkOptions & { readonly remedy?: Parameters<QuietNetwork["failNode"]>[1] }) {
+  const network = await startQuietNetwork(options);
+  const [node] = network.nodes("us-east") as [string];
+  network.failNode(node, remedy);
+  return { network, node };
+}
+
 const recordingReceiver = (notifications: Notification[]): Receiver => ({
   name: "oncall",
   send(sent) {

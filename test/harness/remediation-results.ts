@@ -28,6 +28,16 @@ export const holdReasonsOf = (network: Pick<QuietNetwork, "decisions">): readonl
   ...new Set(network.decisions().flatMap(({ blockers }) => blockers.map(({ reason }) => reason))),
 ];
 
+/** Returns the timer of the first policy on a node, or null if it has none. */
+export const timerOf = (network: Pick<QuietNetwork, "explain">, node: string) =>
+  network.explain(node).policies[0]!.timer;
+
+/** Returns the reasons why fleet data is not trusted now. */
+export function trustReasons(network: Pick<QuietNetwork, "controller">) {
+  const { trust } = network.controller().view.status();
+  return trust.map(({ reason }) => reason);
+}
+
 /** Returns the nodes that any action was sent to, each once. */
 export const nodesActedOn = (network: Pick<QuietNetwork, "actions">): readonly string[] => [
   ...new Set(network.actions().flatMap(({ sentAt, node }) => (sentAt === null ? [] : [node]))),

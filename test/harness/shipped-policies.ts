@@ -1,9 +1,9 @@
 import { parseConfig } from "../../src/cli/config/config-loading.ts";
 import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
-import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import { collectionSettingsOf } from "../../src/daemon/config-resources.ts";
 import type { RemediationConfig } from "../../src/remediation/context.ts";
 import { inRepository, textOf } from "../monitoring/repository-files.ts";
+import { orThrow } from "./or-throw.ts";
 
 /**
  * The policies and limits of the shipped configuration, with `enforce` for each `dry_run`, and what the collectors do
@@ -15,11 +15,10 @@ export function enforcedShippedPolicies(): {
 } {
   const file = "config/proxywarden.yaml";
   const text = textOf(file).replace("# usage_scale: ratio", "usage_scale: ratio");
-  const loaded = parseConfig(inRepository(file), text, { PROXYWARDEN_API_KEY: "sesame" });
-  if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
-  const { config: shipped } = loaded.value;
+  const loaded = orThrow(parseConfig(inRepository(file), text, { PROXYWARDEN_API_KEY: "sesame" }));
+  const { config: shipped } = loaded;
   const config: RemediationConfig = {
-    policies: loaded.value.policies.map((spec) => ({ ...spec, mode: "enforce" })),
+    policies: loaded.policies.map((spec) => ({ ...spec, mode: "enforce" })),
     safety: { ...shipped.safety, mode: "enforce" },
     time_intervals: [],
   };

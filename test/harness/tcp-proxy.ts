@@ -1,5 +1,6 @@
 import { createConnection, createServer, type Socket } from "node:net";
 import type { DurationMs } from "../../src/base/duration.ts";
+import { listen } from "./free-port.ts";
 
 /** A TCP proxy on loopback whose way to the server can be delayed or cut. */
 export interface TcpProxy {
@@ -43,9 +44,8 @@ export async function startTcpProxy(serverPort: number): Promise<TcpProxy> {
     client.on("close", () => upstream.destroy());
     upstream.on("close", () => client.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const proxy: TcpProxy = {
-    port: (server.address() as { port: number }).port,
+    port: await listen(server),
     delayMs: 0,
     drop: null,
     setRefusing(refuses) {

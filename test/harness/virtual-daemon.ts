@@ -1,4 +1,4 @@
-import { createApiClient } from "../../src/api-client/client.ts";
+import { type ApiClient, createApiClient } from "../../src/api-client/client.ts";
 import { createRateLimiter, type RateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { ServiceClock } from "../../src/api-client/service-clock.ts";
 import { seededRandom } from "../../src/base/random.ts";
@@ -58,6 +58,34 @@ export const createPlanLimits = (plan: keyof typeof PLANS): Limits => ({
 });
 
 export const businessLimits: Limits = createPlanLimits("business");
+
+type RateLimiterDeps = Parameters<typeof createRateLimiter>[0];
+type ApiClientDeps = Parameters<typeof createApiClient>[0];
+
+/** Creates a rate limiter, by default with the limits of the plan Business, in a process without earlier calls. */
+export const createTestRateLimiter = (deps: Pick<RateLimiterDeps, "clock"> & Partial<RateLimiterDeps>): RateLimiter =>
+  createRateLimiter({
+    limits: businessLimits,
+    monthStartsOn: 1,
+    random: seededRandom(1),
+    calls: createMemoryStateStore().calls,
+    log: createRecordingLog(),
+    onWait: () => {},
+    ...deps,
+  });
+
+/** Creates a client, by default with the key of the simulated service. */
+export const createTestClient = (
+  deps: Pick<ApiClientDeps, "clock" | "rateLimiter" | "transport"> & Partial<ApiClientDeps>,
+): ApiClient =>
+  createApiClient({
+    serviceClock: new ServiceClock(),
+    random: seededRandom(1),
+    secret: fixedKey(SIMULATION_KEY),
+    timeoutMs: 10_000,
+    agent: "proxywarden/test",
+    ...deps,
+  });
 
 export const everyMinuteSettings: CollectionSettings = {
   schedules: {
@@ -147,26 +175,17 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
     }));
   const { facts } = remediationState;
   const { limits, monthStartsOn } = settings;
-  const rateLimiter = createRateLimiter({
-    ...common,
-    calls: store.calls,
-    facts,
-    limits,
-    monthStartsOn,
-    onWait: () => {},
-  });
+  const rateLimiter = createTestRateLimiter({ ...common, calls: store.calls, facts, limits, monthStartsOn });
   const serviceClock = options.serviceClock ?? new ServiceClock();
   const transport = options.transport ?? createSimulatedTransport(service, clock, { latencyMs: 50, jitter: 0.5 });
-  const client = createApiClient({
+  const client = createTestClient({
     serviceClock,
     transport,
     rateLimiter,
     clock,
     random,
     secret: options.secret ?? fixedKey(options.key ?? SIMULATION_KEY),
-    timeoutMs: 10_000,
     metrics: { inc: metrics.inc, set() {}, observe() {} },
-    agent: "proxywarden/test",
   });
   const snapshots: { last: Snapshot | null } = { last: null };
   const serviceUrl = options.serviceUrl ?? "https://proxy.example.net";

@@ -1,5 +1,5 @@
 import { onTestFinished } from "vitest";
-import { fail, ok, type Result } from "../../src/base/result.ts";
+import { fail, ok } from "../../src/base/result.ts";
 import { parseConfig } from "../../src/cli/config/config-loading.ts";
 import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import type { FaultKind, Scenario } from "../../src/config/schema/scenario.ts";
@@ -12,6 +12,7 @@ import { createScaledClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { startServer } from "../../src/simulator/http/server.ts";
 import { createService, type SimulatedService } from "../../src/simulator/http/service.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { createRecordingLog } from "../harness/virtual-daemon.ts";
 import { type MetricsPage, parseMetricsPage } from "./metrics-page.ts";
 
@@ -122,7 +123,7 @@ export async function startTestDaemon(
     const parsed = parseConfig("proxywarden.yaml", text, {});
     return parsed.ok ? parsed : fail(parsed.error.map(formatProblem));
   };
-  const started = await startDaemon(valueOrThrow(readConfig()), {
+  const started = await startDaemon(orThrow(readConfig()), {
     clock,
     random: Math.random,
     log: { ...log, setLevel() {} },
@@ -130,7 +131,7 @@ export async function startTestDaemon(
     readConfig,
     openStore,
   });
-  const app = valueOrThrow(started);
+  const app = orThrow(started);
   onTestFinished(() => app.stop());
   const ask: TestDaemon["ask"] = (path, init) => fetch(app.url() + path, init);
   return {
@@ -156,11 +157,6 @@ export async function startDaemonOnNetwork(options: TestNetworkOptions & { reado
   const network = await startNetwork(options);
   const daemon = await startTestDaemon(network.clock, configText(network.url, options.config));
   return { network, daemon };
-}
-
-function valueOrThrow<T>(result: Result<T, readonly string[]>): T {
-  if (!result.ok) throw new Error(result.error.join("\n"));
-  return result.value;
 }
 
 /** Returns the number of nodes on a page; null: unknown. */

@@ -1,3 +1,4 @@
+import { byName } from "../../src/base/by-name.ts";
 import { NumberColumn } from "../../src/base/number-column.ts";
 import type { LookupResult } from "../../src/inventory/absence.ts";
 import type { Inventory } from "../../src/inventory/inventory.ts";
@@ -15,12 +16,8 @@ import {
 } from "../../src/model/node.ts";
 import type { Fleet, TextColumn } from "../../src/model/snapshot.ts";
 
-/** A table with one value for each name. */
-const filled = <Name extends string, Value>(names: readonly Name[], value: (name: Name) => Value) =>
-  Object.fromEntries(names.map((name) => [name, value(name)])) as Record<Name, Value>;
-
 /** The fields of a list record, all of them missing. */
-export const missingFields: Record<ListedText | ListedNumber, null> = filled(
+export const missingFields: Record<ListedText | ListedNumber, null> = byName(
   [...LISTED_TEXT_NAMES, ...LISTED_NUMBER_NAMES],
   () => null,
 );
@@ -31,8 +28,8 @@ export const fieldColumns = (
   textAt: (name: TextColumn, slot: number) => string = () => "",
   numberAt: (name: ListedNumber | DetailNumber, slot: number) => number = () => Number.NaN,
 ) => ({
-  ...filled(TEXT_COLUMNS, (name) => Array.from({ length: slots }, (_, slot) => textAt(name, slot))),
-  ...filled([...LISTED_NUMBER_NAMES, ...DETAIL_NUMBER_NAMES], (name) =>
+  ...byName(TEXT_COLUMNS, (name) => Array.from({ length: slots }, (_, slot) => textAt(name, slot))),
+  ...byName([...LISTED_NUMBER_NAMES, ...DETAIL_NUMBER_NAMES], (name) =>
     NumberColumn.from(Array.from({ length: slots }, (_, slot) => numberAt(name, slot))),
   ),
 });
@@ -53,7 +50,7 @@ export const record = (id: string, parts: Partial<NodeRecord> = {}): NodeRecord 
 });
 
 export const detail = (id: string, cpuUsage: number | null, parts: Partial<NodeDetail> = {}): NodeDetail => ({
-  ...filled(DETAIL_NUMBER_NAMES, () => null),
+  ...byName(DETAIL_NUMBER_NAMES, () => null),
   ...record(id),
   cpuUsage,
   memoryUsage: 0.5,

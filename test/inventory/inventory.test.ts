@@ -153,7 +153,7 @@ test("details of nodes that were never read come first, then the oldest", () => 
   next();
   next();
   inventory.recordListed(record("new"), 1);
-  expect(inventory.hasUnreadNodes()).toBe(true);
+  expect(inventory.details.hasUnreadNodes()).toBe(true);
   next();
   next();
   next();
@@ -169,6 +169,6 @@ test("the detail of a node whose record changed abruptly is read out of turn", (
     inventory.recordDetail(detail(id, 0.5), 0, 0);
   }
   inventory.recordListed(record("node_13", { status: "maintenance" }), 100);
-  expect(inventory.suspectAt()).toBe(100);
+  expect(inventory.details.suspectAt()).toBe(100);
   expect(inventory.takeNextDetail(100, 1_000)).toEqual({ id: "node_13", cause: "changed" });
 });

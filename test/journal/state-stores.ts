@@ -1,17 +1,17 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
 import { ok } from "../../src/base/result.ts";
 import { toJsonText } from "../../src/journal/postgres/database.ts";
 import { openSharedState } from "../../src/journal/postgres/store.ts";
-import { createMemoryStateStore, openSqliteStore } from "../../src/journal/sqlite/store.ts";
+import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { Secret, StateStore } from "../../src/model/ports.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
 import { isLongRun } from "../harness/run-length.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import { createRecordingLog } from "../harness/virtual-daemon.ts";
+import { openStore } from "./sqlite/store-folder.ts";
 
 /** An implementation of the state store, under test. */
 export interface StoreKind {
@@ -75,9 +75,7 @@ export async function openPostgres(
 
 /** Opens a store in PostgreSQL as its leader. Throws if another daemon leads. */
 export async function openLeaderStore(deps: Awaited<ReturnType<typeof postgresDeps>>): Promise<StateStore> {
-  const opened = await openSharedState(deps);
-  if (!opened.ok) throw new Error(opened.error.message);
-  const shared = opened.value;
+  const shared = orThrow(await openSharedState(deps));
   if (!(await shared.lease.acquire())) throw new Error("another daemon leads");
   const store = await shared.openStore();
   return {
@@ -97,13 +95,8 @@ export const STORE_KINDS: readonly StoreKind[] = [
     stored: (value) => value,
     open: async () => createMemoryStateStore(),
     createDurable() {
-      const folder = mkdtempSync(join(tmpdir(), "store-"));
-      onTestFinished(() => rmSync(folder, { recursive: true }));
-      return async () => {
-        const store = openSqliteStore(folder);
-        if (!store.ok) throw new Error(store.error.message);
-        return store.value;
-      };
+      const folder = createTempFolder();
+      return async () => openStore(folder.path);
     },
   },
   {

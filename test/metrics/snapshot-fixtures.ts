@@ -1,3 +1,4 @@
+import { byName } from "../../src/base/by-name.ts";
 import { NumberColumn } from "../../src/base/number-column.ts";
 import type { RenderInput } from "../../src/metrics/families/family.ts";
 import {
@@ -8,7 +9,13 @@ import {
   type NodeStatus,
 } from "../../src/model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../src/model/session.ts";
-import type { Fleet, SessionNodes, SessionSummary, Snapshot } from "../../src/model/snapshot.ts";
+import {
+  COLLECTORS,
+  type Fleet,
+  type SessionNodes,
+  type SessionSummary,
+  type Snapshot,
+} from "../../src/model/snapshot.ts";
 import type { ScopeData } from "../../src/policy/cel/field-readers.ts";
 import { fleetAggregates } from "../../src/policy/cel/fleet-aggregates.ts";
 import { fieldColumns } from "../inventory/inventory-fixtures.ts";
@@ -126,7 +133,6 @@ export function renderInput(
   snapshot: Partial<Snapshot>,
   { options, ...rest }: Partial<Omit<RenderInput, "options">> & { options?: Partial<RenderInput["options"]> } = {},
 ): RenderInput {
-  const ages = ["nodes", "details", "sessions", "stats", "hourly"].map((collector) => [collector, STALE_AFTER_MS]);
   return {
     snapshot: {
       sequence: 1,
@@ -139,7 +145,7 @@ export function renderInput(
     },
     now: 0,
     serviceNowMs: 0,
-    staleAfterMs: Object.fromEntries(ages),
+    staleAfterMs: byName(COLLECTORS, () => STALE_AFTER_MS),
     ...rest,
     options: {
       nodeLabels: ["name", "country", "region", "version"],

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { formatProblem } from "../../src/config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../src/config/load.ts";
 import { loadScenario, type Scenario } from "../../src/config/schema/scenario.ts";
 import { defaultScenario, demoScenario } from "../../src/simulator/default-scenarios.ts";
 import { inRepository, parseRepositoryConfig, textOf } from "../deploy/manifest.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { promtoolTest, RULE_TEST_HEAD, ruleGroups, seriesReadBy } from "./rule-files.ts";
@@ -22,9 +22,7 @@ const DEMO_ENVIRONMENT = {
 
 function composeScenario(): Scenario {
   const file = "deploy/compose/scenario.yaml";
-  const scenario = loadScenario({ file, text: textOf(file), env: {} });
-  if (!scenario.ok) throw new Error(scenario.error.map(formatProblem).join("\n"));
-  return scenario.value;
+  return orThrow(loadScenario({ file, text: textOf(file), env: {} }));
 }
 
 const KEY = { PROXYWARDEN_API_KEY: "simulation-key" };

@@ -2,6 +2,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { fileSecret, inlineSecret, pemFile } from "../../src/platform/secret-file.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 
 let folder: string;
@@ -16,9 +17,8 @@ beforeEach(() => {
 function secretOf(content: string | Uint8Array) {
   const path = join(folder, "key");
   writeFileSync(path, content);
-  const secret = fileSecret(path, clock);
-  if (!secret.ok) throw new Error(secret.error);
-  return { path, secret: secret.value };
+  const secret = orThrow(fileSecret(path, clock));
+  return { path, secret };
 }
 
 test("a PEM file without PEM is an error that does not call it a secret", () => {
@@ -114,13 +114,12 @@ describe("a secret file", () => {
     }
     symlinkSync("..v1", join(folder, "..data"));
     symlinkSync("..data/api_key", join(folder, "api_key"));
-    const secret = fileSecret(join(folder, "api_key"), clock);
-    if (!secret.ok) throw new Error(secret.error);
-    expect(secret.value.value()).toBe("first");
+    const secret = orThrow(fileSecret(join(folder, "api_key"), clock));
+    expect(secret.value()).toBe("first");
     symlinkSync("..v2", join(folder, "..data_tmp"));
     renameSync(join(folder, "..data_tmp"), join(folder, "..data"));
     now += 1_000;
-    expect(secret.value.value()).toBe("other");
+    expect(secret.value()).toBe("other");
   });
 });
 

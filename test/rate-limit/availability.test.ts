@@ -2,24 +2,15 @@ import { describe, expect, test } from "vitest";
 import { availabilityOf } from "../../src/rate-limit/availability.ts";
 import type { ExternalUsageOfLimit } from "../../src/rate-limit/external-usage/usage-of-limit.ts";
 import { createLedger, type Ledger } from "../../src/rate-limit/ledger.ts";
-import type { Lane, Limits } from "../../src/rate-limit/limits.ts";
+import type { Lane } from "../../src/rate-limit/limits.ts";
 import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
 import type { LimitReading } from "../../src/rate-limit/stated-limit.ts";
+import { limitsWith, WINDOW_MS } from "./limited-service.ts";
 
-const WINDOW_MS = 60_000;
 /** A time after the first window of a process that started at 0. */
 const LATER = 100_000;
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** Of 100 calls per window, polling may make 80, and actions may use 10 of the reserve. */
-const limitsWith = (requestsPerMinute: number | null = null): Limits => ({
-  categories: {
-    node_management: { requests: 100, burst: 200, windowMs: WINDOW_MS },
-    session_monitoring: { requests: 500, burst: 500, windowMs: WINDOW_MS },
-  },
-  plan: { requestsPerMinute, concurrentRequests: null, callsPerMonth: null },
-  reserve: 0.2,
-});
 /** Cost of a polling call at the even pace with a capacity of one. */
 const COST_MS = WINDOW_MS / 79;
 /** Cost of an action among actions, of which ten may be sent back to back. */

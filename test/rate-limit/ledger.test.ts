@@ -154,7 +154,7 @@ test("a call that was not sent does not count in the month, and a lost one does"
   const usedAfter = (kind: "unused" | "lost") => {
     const ledger = createLedger(limitsWithoutPlan("starter"), 0);
     settlePermit(ledger, takePermit(ledger, "node_management", "walk", 1_000), { kind }, 0, 1_100);
-    return [ledger.monthUsed, ledger.inFlight, ledger.categories.node_management.stated.sent];
+    return [ledger.monthUsed, ledger.inFlight, ledger.externalUsage.node_management.own.sent.count()];
   };
   expect([usedAfter("unused"), usedAfter("lost")]).toEqual([
     [0, 0, 0],

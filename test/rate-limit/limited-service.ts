@@ -1,3 +1,4 @@
+import { byName } from "../../src/base/by-name.ts";
 import { LIMITER_KINDS, type LimiterKind } from "../../src/config/schema/scenario.ts";
 import { CATEGORIES, type Category, type Limits, type PLANS } from "../../src/rate-limit/limits.ts";
 import { createLimiter, type Limiter } from "../../src/simulator/http/limiter.ts";
@@ -39,6 +40,19 @@ export function limitsWithoutPlan(plan: keyof typeof PLANS): Limits {
   return { ...limits, plan: { ...limits.plan, callsPerMonth: null } };
 }
 
+/** Length of the windows of all limits. */
+export const WINDOW_MS = 60_000;
+
+/** Returns limits under which polling may make 80 of 100 node calls per window, and actions may use 10 of the reserve. */
+export const limitsWith = (requestsPerMinute: number | null = null): Limits => ({
+  categories: {
+    node_management: { requests: 100, burst: 200, windowMs: WINDOW_MS },
+    session_monitoring: { requests: 500, burst: 500, windowMs: WINDOW_MS },
+  },
+  plan: { requestsPerMinute, concurrentRequests: null, callsPerMonth: null },
+  reserve: 0.2,
+});
+
 /** What a response states about the limits. */
 export interface StatedHeaders {
   readonly kind: "answered" | "rate_limited";
@@ -53,12 +67,10 @@ const EPOCH_MS = Date.UTC(2026, 0, 1);
 export function createLimitedService({ limits, limiter, headers, reset, gateway }: LimiterSetup) {
   const limiterOf = (requests: number, burst: number): Limiter =>
     createLimiter(limiter, { limit: requests, burst, windowMs: 60_000, reset });
-  const categories = Object.fromEntries(
-    CATEGORIES.map((category) => {
-      const { requests, burst } = limits.categories[category];
-      return [category, limiterOf(requests, burst)];
-    }),
-  ) as Record<Category, Limiter>;
+  const categories = byName(CATEGORIES, (category) => {
+    const { requests, burst } = limits.categories[category];
+    return limiterOf(requests, burst);
+  });
   const { requestsPerMinute } = limits.plan;
   const plan = requestsPerMinute === null ? null : limiterOf(requestsPerMinute, requestsPerMinute);
   const gatewayLimiter =

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { byName } from "../../src/base/by-name.ts";
 import { COLLECTORS, type Collector } from "../../src/model/snapshot.ts";
 import type { LastRun } from "../../src/rate-limit/monthly-budget.ts";
 import { type Plan, planPolling } from "../../src/scheduling/planner.ts";
@@ -38,10 +39,7 @@ interface MonthOfPolling {
 function simulateMonth(fleet: Fleet, fromMs = 0, used = 0): MonthOfPolling {
   const plans: Plan[] = [];
   const runs: Partial<Record<Collector, { startedAt: number; calls: number; callsMade: number }>> = {};
-  const longestIntervals = Object.fromEntries(COLLECTORS.map((collector) => [collector, 0])) as Record<
-    Collector,
-    number
-  >;
+  const longestIntervals = byName(COLLECTORS, () => 0);
   let interrupted = 0;
   let details = 0;
   for (let now = fromMs; now < MONTH; now += STEP) {

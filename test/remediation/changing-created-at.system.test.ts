@@ -8,6 +8,7 @@ import {
   noFailureRates,
   type QuietNetwork,
   startQuietNetwork,
+  startWithFailedNode,
 } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../harness/remediation-results.ts";
 import { changingBodies } from "../harness/simulator/changed-responses.ts";
@@ -105,8 +106,7 @@ describe("a node whose created_at", () => {
       reads++ % 2 === 0 ? createdAt : createdAt.replace(/\.\d+Z$/, "Z"),
     );
     const config = remediationConfig([rebootOffline()]);
-    const network = await startQuietNetwork({ config, settings: listsAndDetailsSettings, wrapTransport });
-    network.failNode(network.nodes("us-east")[0]!);
+    const { network } = await startWithFailedNode({ config, settings: listsAndDetailsSettings, wrapTransport });
     await network.advance(40 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["healed"]);
   });

@@ -19,6 +19,7 @@ import {
   onePerRegion,
   type QuietNetwork,
   startQuietNetwork,
+  startWithFailedNode,
 } from "../harness/quiet-network.ts";
 import { holdReasonsOf, nodesActedOn } from "../harness/remediation-results.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
@@ -184,9 +185,10 @@ test.each(["rounded", "exact"] as const)(
 );
 
 test("our own reboot does not hold the node as an external action", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "forced_reboot");
+  const { network, node } = await startWithFailedNode({
+    config: remediationConfig([rebootOffline()]),
+    remedy: "forced_reboot",
+  });
   await network.advance(HOUR_MS);
   expect(nodesActedOn(network)).toEqual([node]);
   expect(network.decisions().flatMap(({ blockers }) => blockers.map(({ reason }) => reason))).not.toContain(

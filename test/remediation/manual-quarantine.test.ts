@@ -4,7 +4,7 @@ import type { Secret, Transport } from "../../src/model/ports.ts";
 import { UNLISTED_HOLDS_MAX } from "../../src/remediation/command-plans.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
+import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../harness/remediation-results.ts";
 import { fixedKey } from "../harness/virtual-daemon.ts";
 
@@ -13,17 +13,16 @@ const hide = rebootOffline({ steps: [{ ...steps.quarantine, durationMs: 30 * MIN
 const now = (network: QuietNetwork) => network.daemon.clock.now();
 
 test("an operator's quarantine during an episode holds the next step for as long as it lasts", async () => {
-  const network = await startQuietNetwork({
+  const { network, node } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ when: 'node.status != "online"' })]),
+    remedy: "operator",
   });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "operator");
   await network.advance(7 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
-  network.interventions.quarantine(node!, now(network) + 3 * HOUR_MS);
+  network.interventions.quarantine(node, now(network) + 3 * HOUR_MS);
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(1);
-  expect([...new Set(network.holdReasons(node!))]).toEqual(["ownership"]);
+  expect([...new Set(network.holdReasons(node))]).toEqual(["ownership"]);
 });
 
 test("a node in maintenance is not acted on", async () => {
@@ -79,12 +78,10 @@ test("the veto after an operator lifted our quarantine survives a restart, and r
 });
 
 test("our quarantine that outlasts its time is notified once as overdue and left as it is, and probation follows its end", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([hide]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "operator");
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([hide]), remedy: "operator" });
   await network.advance(15 * MINUTE_MS);
   // An operator extends it.
-  network.interventions.quarantine(node!, now(network) + 2 * HOUR_MS);
+  network.interventions.quarantine(node, now(network) + 2 * HOUR_MS);
   await network.advance(HOUR_MS);
   expect(notificationsOf(network, "overdue")).toMatchObject([{ node }]);
   expect(episodeStates(network)).toEqual(["quarantined"]);

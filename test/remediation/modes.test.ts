@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
-import { onePerRegion, startQuietNetwork } from "../harness/quiet-network.ts";
+import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
 import {
   actionLines,
   episodeStates,
@@ -17,10 +17,10 @@ test("dry_run records every step and posts nothing", async () => {
     { ...steps.quarantine, durationMs: 30 * MINUTE_MS },
     steps.notify,
   ];
-  const network = await startQuietNetwork({
+  const { network } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ mode: "dry_run", steps: stepsInOrder })]),
+    remedy: "operator",
   });
-  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(25 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["disconnect: dry_run", "reboot: dry_run", "quarantine: dry_run"]);
   expect(network.actions().every(({ dryRun }) => dryRun)).toBe(true);
@@ -62,23 +62,21 @@ test("dry runs have their own limits: they don't count against real ones, and ar
 const approving = rebootOffline({ mode: "approve" });
 
 test("approve mode requests approval once, and after the approval sends exactly the action that was shown", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([approving]) });
   await network.advance(20 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   const [shown, ...others] = network.controller().view.approvals();
   expect(others).toEqual([]);
   expect(shown).toMatchObject({ node, request: { kind: "reboot", force: false }, state: "awaiting" });
   const { fleet } = network.daemon.snapshots.last!;
-  const name = fleet.name[fleet.ids.indexOf(node!)];
+  const name = fleet.name[fleet.ids.indexOf(node)];
   expect(notificationsOf(network, "approval")).toMatchObject([
     { summary: `${shown!.id}: reboot of ${name} (${node}) by reboot-offline waits for approval`, node },
   ]);
   expect(notificationsOf(network, "episode")).toMatchObject([
     { summary: `${name} (${node}) is unhealthy under the policy reboot-offline (${shown!.episode})`, node },
   ]);
-  expect(network.holdReasons(node!)).toEqual(["approval"]);
+  expect(network.holdReasons(node)).toEqual(["approval"]);
   const waiting = async () => /^proxywarden_approvals_waiting (.*)$/m.exec(await network.daemon.metrics.render("text"));
   expect((await waiting())?.[1]).toBe("1");
   expect(await network.commands().approve(shown!.id)).toMatchObject({ ok: true });
@@ -133,9 +131,7 @@ test("an approved action that is held lapses when its evidence is gone", async (
 });
 
 test("approval of a rejected step is not requested again in its episode", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([approving]) });
   await network.advance(10 * MINUTE_MS);
   const [shown] = network.controller().view.approvals();
   expect(await network.commands().reject(shown!.id, "it is being moved")).toMatchObject({
@@ -143,7 +139,7 @@ test("approval of a rejected step is not requested again in its episode", async 
   });
   await network.advance(30 * MINUTE_MS);
   expect(network.controller().view.approvals()).toEqual([]);
-  expect(network.holdReasons(node!)).toEqual(["rejected"]);
+  expect(network.holdReasons(node)).toEqual(["rejected"]);
   expect(network.actions()).toMatchObject([
     { state: "rejected", detail: expect.stringContaining("it is being moved") },
   ]);
@@ -151,9 +147,7 @@ test("approval of a rejected step is not requested again in its episode", async 
 });
 
 test("reject withdraws an approval whose action was not sent yet", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "operator");
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([approving]), remedy: "operator" });
   await network.advance(10 * MINUTE_MS);
   await network.commands().pause("a release");
   const [shown] = network.controller().view.approvals();
@@ -166,19 +160,18 @@ test("reject withdraws an approval whose action was not sent yet", async () => {
   await network.commands().resume();
   await network.advance(30 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
-  expect(network.holdReasons(node!)).toEqual(["rejected"]);
+  expect(network.holdReasons(node)).toEqual(["rejected"]);
   const [rejected, ...others] = network.actions();
   expect(rejected).toMatchObject({ state: "rejected", sentAt: null, answered: { operator: "bob" } });
   expect(rejected).not.toHaveProperty("approvedAt");
   expect(others).toEqual([]);
-  await network.commands().release(node!);
+  await network.commands().release(node);
   await network.advance(MINUTE_MS);
   expect(network.controller().view.approvals()).toMatchObject([{ node, state: "awaiting" }]);
 });
 
 test("reject refuses an action that was sent", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([approving]) });
   await network.advance(10 * MINUTE_MS);
   const { id } = network.controller().view.approvals()[0]!;
   await network.commands().approve(id);
@@ -190,37 +183,33 @@ test("reject refuses an action that was sent", async () => {
 });
 
 test("a rejected step is not sent either if a reload ends the mode approve", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([approving]) });
   await network.advance(10 * MINUTE_MS);
   await network.commands().reject(network.controller().view.approvals()[0]!.id, "it is being moved");
   await network.reload({ config: remediationConfig([rebootOffline({ mode: "enforce" })]) });
   await network.advance(30 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
-  expect(network.holdReasons(node!)).toEqual(["rejected"]);
-  await network.commands().release(node!);
+  expect(network.holdReasons(node)).toEqual(["rejected"]);
+  await network.commands().release(node);
   await network.advance(20 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["healed"]);
 });
 
 test("release lifts a rejection, and approval of the step is requested again", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([approving]) });
   await network.advance(10 * MINUTE_MS);
   const [rejected] = network.controller().view.approvals();
   await network.commands("alice").reject(rejected!.id, "not during the release");
   await network.restart({ downMs: 24 * HOUR_MS });
   await network.advance(10 * MINUTE_MS);
-  const { blockers } = network.explain(node!).policies[0]!;
+  const { blockers } = network.explain(node).policies[0]!;
   expect(blockers).toEqual([
     {
       reason: "rejected",
       detail: `alice rejected ${rejected!.id}: not during the release; "release ${node}" lifts the rejection`,
     },
   ]);
-  expect(await network.commands("bob").release(node!)).toMatchObject({
+  expect(await network.commands("bob").release(node)).toMatchObject({
     ok: true,
     value: expect.stringContaining(
       `; the rejection of ${rejected!.id} is lifted, and its policy decides on the step again`,
@@ -235,7 +224,7 @@ test("release lifts a rejection, and approval of the step is requested again", a
   await network.advance(20 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["healed"]);
   // There is nothing left to release.
-  expect(await network.commands("bob").release(node!)).toMatchObject({ ok: false, error: { kind: "not_found" } });
+  expect(await network.commands("bob").release(node)).toMatchObject({ ok: false, error: { kind: "not_found" } });
 });
 
 test("requests for approval and approvals survive a restart", async () => {
@@ -259,9 +248,10 @@ test("requests for approval and approvals survive a restart", async () => {
 });
 
 test("an approval covers one step: approval of the next one is requested separately", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "forced_reboot");
+  const { network, node } = await startWithFailedNode({
+    config: remediationConfig([approving]),
+    remedy: "forced_reboot",
+  });
   await network.advance(8 * MINUTE_MS);
   await network.commands().approve(network.controller().view.approvals()[0]!.id);
   await network.advance(20 * MINUTE_MS);
@@ -270,9 +260,7 @@ test("an approval covers one step: approval of the next one is requested separat
 });
 
 test("a policy that switches to enforce no longer waits for approval", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([approving]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([approving]) });
   await network.advance(10 * MINUTE_MS);
   await network.restart({ config: remediationConfig([rebootOffline()]) });
   await network.advance(20 * MINUTE_MS);

@@ -2,35 +2,30 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
-import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../harness/remediation-results.ts";
+import { startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
+import { actionLines, episodeStates, nodesActedOn, notificationsOf, timerOf } from "../harness/remediation-results.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
 
 const hold = { maxActions: { amount: 0, perMs: HOUR_MS } };
-const timerOf = (network: QuietNetwork, node: string) => network.explain(node).policies[0]!.timer;
 
 test("an unchanged policy keeps its timers and episodes when other policies change", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], hold) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([rebootOffline()], hold) });
   await network.advance(10 * MINUTE_MS);
-  const before = timerOf(network, node!)!;
+  const before = timerOf(network, node)!;
   const other = rebootOffline({ name: "other", when: 'node.status == "maintenance"' });
   await network.restart({ config: remediationConfig([rebootOffline(), other], hold) });
   await network.advance(5 * MINUTE_MS);
-  expect(timerOf(network, node!)).toMatchObject({ state: "firing", since: before.since });
+  expect(timerOf(network, node)).toMatchObject({ state: "firing", since: before.since });
   expect(network.episodes()).toMatchObject([{ id: "ep-1", state: "firing" }]);
 });
 
 test("a longer `for` returns a firing timer to pending, withdraws an episode without actions, and sends a notification", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], hold) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([rebootOffline()], hold) });
   await network.advance(10 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["firing"]);
   await network.restart({ config: remediationConfig([rebootOffline({ forMs: 30 * MINUTE_MS })]) });
   await network.advance(5 * MINUTE_MS);
-  expect(timerOf(network, node!)).toMatchObject({ state: "pending" });
+  expect(timerOf(network, node)).toMatchObject({ state: "pending" });
   expect(episodeStates(network)).toEqual(["withdrawn"]);
   expect(notificationsOf(network, "episode")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
   expect(network.postCount()).toBe(0);
@@ -70,8 +65,10 @@ describe("a node that failed again after it had been online for a moment", () =>
 });
 
 test("a longer `for` does not withdraw an episode with actions", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
+  const { network } = await startWithFailedNode({
+    config: remediationConfig([rebootOffline()]),
+    remedy: "forced_reboot",
+  });
   await network.advance(8 * MINUTE_MS);
   await network.restart({ config: remediationConfig([rebootOffline({ forMs: 12 * HOUR_MS })]) });
   await network.advance(30 * MINUTE_MS);
@@ -80,13 +77,11 @@ test("a longer `for` does not withdraw an episode with actions", async () => {
 });
 
 test("a policy with a new condition starts over: timers start from zero, and episodes are withdrawn", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], hold) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([rebootOffline()], hold) });
   await network.advance(10 * MINUTE_MS);
   await network.restart({ config: remediationConfig([rebootOffline({ when: 'node.status != "online"' })]) });
   await network.advance(4 * MINUTE_MS);
-  expect(timerOf(network, node!)).toMatchObject({ state: "pending" });
+  expect(timerOf(network, node)).toMatchObject({ state: "pending" });
   expect(episodeStates(network)).toEqual(["withdrawn"]);
   expect(network.postCount()).toBe(0);
   await network.advance(20 * MINUTE_MS);
@@ -94,8 +89,7 @@ test("a policy with a new condition starts over: timers start from zero, and epi
 });
 
 test("an action under way when the condition of its policy changes is verified against the old condition", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   await network.advance(6 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["acting"]);
   await network.restart({ config: remediationConfig([rebootOffline({ when: 'node.status != "online"' })]), downMs: 0 });
@@ -105,10 +99,10 @@ test("an action under way when the condition of its policy changes is verified a
 });
 
 test("an action under way when its step is removed from the policy is still verified", async () => {
-  const network = await startQuietNetwork({
+  const { network } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ steps: [steps.disconnect, steps.reboot] })]),
+    remedy: "operator",
   });
-  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(10 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["disconnect: ineffective", "reboot: null"]);
   await network.restart({ config: remediationConfig([rebootOffline({ steps: [steps.notify] })]) });
@@ -119,8 +113,10 @@ test("an action under way when its step is removed from the policy is still veri
 });
 
 test("when a policy is removed, its action under way is verified, and then its episode is withdrawn", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
+  const { network } = await startWithFailedNode({
+    config: remediationConfig([rebootOffline()]),
+    remedy: "forced_reboot",
+  });
   await network.advance(6 * MINUTE_MS);
   await network.restart({ config: remediationConfig([]) });
   await network.advance(5 * MINUTE_MS);
@@ -152,9 +148,7 @@ test("when a policy is removed, its quarantine is tracked to its end, and counts
 });
 
 test("from dry_run to enforce: the dry-run episode is withdrawn, and the first real one begins", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ mode: "dry_run" })]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline({ mode: "dry_run" })]) });
   await network.advance(12 * MINUTE_MS);
   expect(network.episodes()).toMatchObject([{ dryRun: true, state: "acting" }]);
   await network.restart({ config: remediationConfig([rebootOffline()]) });
@@ -167,8 +161,7 @@ test("from dry_run to enforce: the dry-run episode is withdrawn, and the first r
 });
 
 test("from enforce to dry_run during an episode: the step under way is verified, and nothing more is sent", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!, "operator");
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]), remedy: "operator" });
   await network.advance(8 * MINUTE_MS);
   await network.restart({ config: remediationConfig([rebootOffline({ mode: "dry_run" })]) });
   await network.advance(HOUR_MS);
@@ -198,16 +191,14 @@ test("from enforce to dry_run during our quarantine: it is tracked to its end, a
 
 test("a reload in the same process keeps the time that timers have counted", async () => {
   const spec = rebootOffline({ forMs: 15 * MINUTE_MS });
-  const network = await startQuietNetwork({ config: remediationConfig([spec]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([spec]) });
   await network.advance(10 * MINUTE_MS);
-  const before = timerOf(network, node!)!;
+  const before = timerOf(network, node)!;
   await network.reload({
     config: remediationConfig([spec, rebootOffline({ name: "other", when: 'node.status == "maintenance"' })]),
   });
   await network.advance(10 * SECOND_MS);
-  expect(timerOf(network, node!)!.trueMs).toBeGreaterThan(before.trueMs + 30 * SECOND_MS);
+  expect(timerOf(network, node)!.trueMs).toBeGreaterThan(before.trueMs + 30 * SECOND_MS);
   await network.advance(6 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
 });
@@ -231,8 +222,7 @@ test("a record counts as one observation, also across a reload, and does not end
 });
 
 test("alerts and episodes that continue across a reload keep their notification keys", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], hold) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()], hold) });
   network.setFault({ kind: "region_dark", region: "ap-southeast" });
   await network.advance(15 * MINUTE_MS);
   await network.reload({ config: remediationConfig([rebootOffline()], { ...hold, maxInFlight: 2 }) });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { TimeInterval } from "../../src/model/policy/time-interval.ts";
 import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
-import { startQuietNetwork } from "../harness/quiet-network.ts";
+import { startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../harness/remediation-results.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
 
@@ -44,8 +44,10 @@ test("a node that has recovered by the time of the action is read again, and lef
 });
 
 test("a reboot that changed nothing is ineffective, regardless of the response (self-node-remediation#258)", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ steps: [steps.reboot] })]) });
-  network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
+  const { network } = await startWithFailedNode({
+    config: remediationConfig([rebootOffline({ steps: [steps.reboot] })]),
+    remedy: "forced_reboot",
+  });
   await network.advance(30 * MINUTE_MS);
   expect(network.posts()).toMatchObject([{ status: 200, count: 1 }]);
   expect(network.actions()).toMatchObject([{ outcome: "ineffective", proof: "none" }]);
@@ -83,9 +85,9 @@ test("a quarantine that is lifted early is not repeated: the node is vetoed for 
 });
 
 test("data that is missing at times freezes a timer, but does not reset it (prometheus#14085)", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ forMs: 10 * MINUTE_MS })]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({
+    config: remediationConfig([rebootOffline({ forMs: 10 * MINUTE_MS })]),
+  });
   for (let time = 0; time < 4; time++) {
     await network.advance(5 * MINUTE_MS);
     network.setFault({ kind: "status", status: 503 }, "GET /v1/nodes?");
@@ -128,10 +130,9 @@ test("a window across midnight has no gap at midnight (kured's Friday 23:59 to 0
 
 test("outside its window a policy holds, and names the window", async () => {
   const days: TimeInterval = { name: "days", intervals: [{ times: [{ startMinute: 8 * 60, endMinute: 20 * 60 }] }] };
-  const network = await startQuietNetwork({
+  const { network } = await startWithFailedNode({
     config: { ...remediationConfig([rebootOffline({ windows: ["days"] })]), time_intervals: [days] },
   });
-  network.failNode(network.nodes("us-east")[0]!);
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(network.decisions()).toMatchObject([

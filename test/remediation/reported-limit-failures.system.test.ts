@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
-import { onePerRegion, startQuietNetwork } from "../harness/quiet-network.ts";
+import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../harness/remediation-results.ts";
 
 // Limits that did not hold in similar projects, or held too much, by the issue that reported each.
@@ -22,10 +22,9 @@ test("quarantines and reboots count against the same limits (c7n#3477, #4347)", 
 });
 
 test("no policy exceeds safety.mode (c7n#9153)", async () => {
-  const network = await startQuietNetwork({
+  const { network } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ mode: "enforce" })], { mode: "dry_run" }),
   });
-  network.failNode(network.nodes("us-east")[0]!);
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(network.actions()).toMatchObject([
@@ -36,10 +35,10 @@ test("no policy exceeds safety.mode (c7n#9153)", async () => {
 
 test("a node that nothing heals is not rebooted forever (NVSentinel#1543, CAPI#7353)", async () => {
   const retry = { episodes: 2, everyMs: 30 * MINUTE_MS, forgetAfterMs: 24 * HOUR_MS };
-  const network = await startQuietNetwork({
+  const { network } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ steps: [steps.reboot], retry })]),
+    remedy: "operator",
   });
-  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(2 * HOUR_MS);
   expect(network.postCount()).toBe(2);
 });
@@ -61,12 +60,10 @@ test("a node that a reboot heals only for a while is not rebooted forever (NVSen
 
 test("with retry.episodes 0 nothing is sent (CAPI's retryLimit 0)", async () => {
   const retry = { episodes: 0, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ retry })]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([rebootOffline({ retry })]) });
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
-  expect(network.holdReasons(node!)).toEqual(["retry_limit"]);
+  expect(network.holdReasons(node)).toEqual(["retry_limit"]);
 });
 
 test("limits hold from the first action on, even if many nodes are unhealthy at the start (draino#89)", async () => {
@@ -115,11 +112,9 @@ test("percentages don't hold a fleet of three: its unhealthy node is healed (kar
 
 test("a hold is visible in the decision, in the metrics and in the explanation of the node (CAPI#5451, kured#563)", async () => {
   const config = remediationConfig([rebootOffline()], { maxDisrupted: { share: 0, amount: 5 }, maxInFlight: 0 });
-  const network = await startQuietNetwork({ config });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config });
   await network.advance(10 * MINUTE_MS);
-  expect(network.holdReasons(node!)).toEqual(["in_flight", "disrupted"]);
+  expect(network.holdReasons(node)).toEqual(["in_flight", "disrupted"]);
   expect(network.decisions()).toMatchObject([
     { node, verdict: "hold", blockers: [{ reason: "in_flight" }, { reason: "disrupted" }] },
   ]);
@@ -167,11 +162,9 @@ test("the count of the circuit breaker survives a crash (NVSentinel)", async () 
 
 test("a circuit breaker of 0 opens at the first node, and is not off (NVSentinel)", async () => {
   const none = { breaker: { share: 0, amount: 0, withinMs: HOUR_MS } };
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], none) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([rebootOffline()], none) });
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
-  expect(network.holdReasons(node!)).toEqual(["breaker"]);
+  expect(network.holdReasons(node)).toEqual(["breaker"]);
   expect(network.controller().view.status().breaker).toMatchObject({ nodes: 1 });
 });

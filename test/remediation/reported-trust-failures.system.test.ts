@@ -2,8 +2,14 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { compileExpression } from "../../src/policy/cel/expression.ts";
 import { defaultSafety, rebootOffline, remediationConfig } from "../harness/policies.ts";
-import { onePerRegion, startQuietNetwork } from "../harness/quiet-network.ts";
-import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../harness/remediation-results.ts";
+import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
+import {
+  episodeStates,
+  holdReasonsOf,
+  nodesActedOn,
+  notificationsOf,
+  trustReasons,
+} from "../harness/remediation-results.ts";
 
 // Wrong data on which similar projects acted, by the issue or report of each.
 
@@ -51,36 +57,27 @@ test("after a storm a cooldown follows, and then one node at a time (karpenter P
 });
 
 test("while half of the inventory is missing no node is acted on, even if it fires (Reddit, 2016-08-11)", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   await network.advance(3 * MINUTE_MS);
   network.setFault({ kind: "vanished", missing: 0.5 });
   await network.advance(2 * HOUR_MS);
   expect(network.postCount()).toBe(0);
-  expect(
-    network
-      .controller()
-      .view.status()
-      .trust.map(({ reason }) => reason),
-  ).toContain("inventory_shrunk");
+  expect(trustReasons(network)).toContain("inventory_shrunk");
   expect(notificationsOf(network, "untrusted")).toMatchObject([{ endsAt: null }]);
   // Once the inventory is complete, the whole of `for` and the cooldown have to pass again.
   network.setFault(null);
   await network.advance(25 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
-  expect(network.holdReasons(node!)).toContain("sight_cooldown");
+  expect(network.holdReasons(node)).toContain("sight_cooldown");
   await network.advance(10 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
   expect(notificationsOf(network, "untrusted")).toMatchObject([{ endsAt: null }, { endsAt: expect.any(Number) }]);
 });
 
 test("an empty list does not mean that all nodes are gone: every action is held (Google's Diskerase, draino#29)", async () => {
-  const network = await startQuietNetwork({
+  const { network } = await startWithFailedNode({
     config: remediationConfig([rebootOffline()], { maxActions: { amount: 0, perMs: HOUR_MS } }),
   });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
   await network.advance(10 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["firing"]);
   network.setFault({ kind: "empty_list" });
@@ -105,12 +102,7 @@ test("a service that fails to answer makes no node unhealthy (kured#976)", async
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
   expect(network.episodes()).toEqual([]);
-  expect(
-    network
-      .controller()
-      .view.status()
-      .trust.map(({ reason }) => reason),
-  ).toContain("inventory_incomplete");
+  expect(trustReasons(network)).toContain("inventory_incomplete");
 });
 
 test("records that can't be read make their nodes unknown, never unhealthy (kured#976)", async () => {

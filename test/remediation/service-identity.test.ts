@@ -1,14 +1,15 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
-import { startQuietNetwork } from "../harness/quiet-network.ts";
+import { startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../harness/remediation-results.ts";
 
 const otherService = { serviceUrl: "https://otherService.example.net" };
 
 test("timers start over at another service: a node with the same id has to be unhealthy for the whole of `for`", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ forMs: 30 * MINUTE_MS })]) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({
+    config: remediationConfig([rebootOffline({ forMs: 30 * MINUTE_MS })]),
+  });
   await network.advance(25 * MINUTE_MS);
   await network.restart(otherService);
   await network.advance(25 * MINUTE_MS);
@@ -18,11 +19,9 @@ test("timers start over at another service: a node with the same id has to be un
 });
 
 test("an approval at one service does not apply at another", async () => {
-  const network = await startQuietNetwork({
+  const { network } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ mode: "approve" })], { mode: "approve" }),
   });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
   await network.advance(10 * MINUTE_MS);
   const [request] = network.controller().view.approvals();
   await network.commands().pause("a move");
@@ -43,26 +42,23 @@ test("an approval at one service does not apply at another", async () => {
 
 test("after a change of the service an action under way ends in doubt, no further step is taken, and limits still count it", async () => {
   const config = remediationConfig([rebootOffline()], { maxActions: { amount: 1, perMs: 24 * HOUR_MS } });
-  const network = await startQuietNetwork({ config });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "operator");
+  const { network, node } = await startWithFailedNode({ config, remedy: "operator" });
   await network.advanceUntil(() => network.postCount() === 1);
   await network.reload(otherService);
   await network.advance(HOUR_MS);
   expect(actionLines(network)).toEqual(["reboot: in_doubt"]);
   expect(episodeStates(network)[0]).toBe("withdrawn");
   expect(network.postCount()).toBe(1);
-  expect(network.holdReasons(node!)).toEqual(["max_actions"]);
+  expect(network.holdReasons(node)).toEqual(["max_actions"]);
 });
 
 test("after a return to the first service nothing resumes: our earlier quarantine there counts as external and is left alone", async () => {
-  const network = await startQuietNetwork({
+  const { network, node } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ steps: [{ ...steps.quarantine, durationMs: DAY_MS }] })]),
+    remedy: "operator",
   });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "operator");
   await network.advance(10 * MINUTE_MS);
-  expect(network.status(node!)).toBe("quarantined");
+  expect(network.status(node)).toBe("quarantined");
   await network.commands().hold("node_caffe390", "not to be touched");
   await network.restart(otherService);
   await network.advance(10 * MINUTE_MS);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { byName } from "../../src/base/by-name.ts";
 import { FairQueue, TRAFFIC_CLASSES, type TrafficClass, type TrafficShares } from "../../src/scheduling/fair-queue.ts";
 
 const weights: fc.Arbitrary<Readonly<Record<TrafficClass, number>>> = fc
@@ -7,9 +8,7 @@ const weights: fc.Arbitrary<Readonly<Record<TrafficClass, number>>> = fc
   .map(([nodes, sessions, details, stats]) => ({ nodes, sessions, details, stats }) as Record<TrafficClass, number>);
 
 const sharesOf = (given: Readonly<Record<TrafficClass, number>>, savedMax = 0): TrafficShares =>
-  Object.fromEntries(
-    TRAFFIC_CLASSES.map((flow) => [flow, { weight: given[flow], savedMax }]),
-  ) as unknown as TrafficShares;
+  byName(TRAFFIC_CLASSES, (flow) => ({ weight: given[flow], savedMax }));
 
 test("classes that always wait are served in the ratio of their weights, to within one call each", () => {
   fc.assert(

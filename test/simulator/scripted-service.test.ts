@@ -5,6 +5,7 @@ import type { NodeStatus } from "../../src/model/node.ts";
 import { type Series, valueAt } from "../../src/model/policy/series.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { createScriptedTransport } from "../../src/simulator/scripted-service.ts";
+import { orThrow } from "../harness/or-throw.ts";
 
 const START = Date.parse("2026-03-01T12:00:00Z");
 const always = <Value>(value: Value): Series<Value> => [{ value, forMs: Number.POSITIVE_INFINITY }];
@@ -45,9 +46,7 @@ function serviceWith(...nodes: readonly ScriptedNode[]) {
     await clock.advance(minutes * MINUTE_MS - clock.monotonic());
     const pending = transport.request({ method, path, headers: {} }, new AbortController().signal);
     await clock.advance(50);
-    const answer = await pending;
-    if (!answer.ok) throw new Error(answer.error.message);
-    const { status, headers, body } = answer.value;
+    const { status, headers, body } = orThrow(await pending);
     return { status, headers, json: JSON.parse(Buffer.from(body).toString("utf8")) };
   };
 }

@@ -1,8 +1,7 @@
-import { NumberColumn } from "../../src/base/number-column.ts";
 import { NODE_STATUSES, type NodeStatus } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
 import type { NodeMark, RemediationView } from "../../src/remediation/status/views.ts";
-import { fieldColumns } from "../inventory/inventory-fixtures.ts";
+import { buildFleet as buildFleetOf } from "../metrics/snapshot-fixtures.ts";
 
 /** A node of a test fleet. */
 interface FleetNode {
@@ -15,35 +14,11 @@ interface FleetNode {
 
 /** Creates a fleet in which all values that are not given are unknown. The id "" leaves a slot empty. */
 export function buildFleet(nodes: readonly FleetNode[]): Fleet {
-  const locations = [...new Set(nodes.map(({ region }) => region ?? "eu-west"))].map((region) => ({
-    country: "DE",
-    region,
-  }));
-  const unknown = NumberColumn.from(nodes.map(() => Number.NaN));
-  return {
-    slots: nodes.length,
-    count: nodes.filter(({ id }) => id !== "").length,
-    ids: nodes.map(({ id }) => id),
-    ...fieldColumns(nodes.length, (name, slot) => {
-      const { id, name: own = `name of ${id}` } = nodes[slot]!;
-      return name === "name" && id !== "" ? own : "";
-    }),
-    locationIndex: Uint32Array.from(nodes, ({ region }) =>
-      locations.findIndex((location) => location.region === (region ?? "eu-west")),
-    ),
-    locations,
-    status: Uint8Array.from(nodes, ({ status }) => NODE_STATUSES.indexOf(status ?? "online")),
-    listedAt: unknown,
-    otherStatusAt: unknown,
-    detailedAt: unknown,
-    detailedAtEpochMs: unknown,
-    detailLastSeenMs: unknown,
-    usageKnown: false,
-    settledAt: 0,
-    settledFrom: null,
-    walkedAt: 0,
-    lastWalk: null,
-  };
+  const fixtures = nodes.map(({ id, name = id && `name of ${id}`, region = "eu-west", ...rest }) => {
+    return { id, name, country: "DE", region, listedAt: Number.NaN, ...rest };
+  });
+  const count = nodes.filter(({ id }) => id !== "").length;
+  return { ...buildFleetOf(fixtures), count, usageKnown: false, lastWalk: null };
 }
 
 /** Returns the fleet with another status of some nodes. As in a publication, all other columns are shared. */

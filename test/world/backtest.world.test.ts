@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { createIntegrationClient } from "../../src/api-client/integration-client.ts";
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { runBacktest } from "../../src/cli/backtest/backtest.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { defaultScenario, demoScenario } from "../../src/simulator/default-scenarios.ts";
+import { orThrow } from "../harness/or-throw.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../harness/policies.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import { recordHistory } from "../integration/backtest/recorded-history.ts";
 import { runPrometheus } from "../integration/prometheus/monitoring-servers.ts";
 
@@ -66,9 +65,8 @@ function agreement(actions: readonly Act[], others: readonly Act[]): number {
 test(
   "a backtest of a simulated month takes the actions of the live run, within the resolution",
   async () => {
-    const folder = mkdtempSync(join(tmpdir(), "proxywarden-"));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    const history = await recordHistory(folder, {
+    const folder = createTempFolder();
+    const history = await recordHistory(folder.path, {
       nodes: 20,
       durationMs: DAYS * DAY_MS,
       intervalMs: INTERVAL_MS,
@@ -82,29 +80,30 @@ test(
       agent: "test",
       timeoutMs: 2 * MINUTE_MS,
     });
-    const result = await runBacktest(
-      {
-        prometheus,
-        matchers: "",
-        fromMs: history.startMs,
-        untilMs: history.endMs,
-        stepMs: null,
-        inForce: config,
-        candidate: null,
-        signal: new AbortController().signal,
-      },
-      () => {},
+    const result = orThrow(
+      await runBacktest(
+        {
+          prometheus,
+          matchers: "",
+          fromMs: history.startMs,
+          untilMs: history.endMs,
+          stepMs: null,
+          inForce: config,
+          candidate: null,
+          signal: new AbortController().signal,
+        },
+        () => {},
+      ),
     );
     await prometheus.close();
-    if (!result.ok) throw new Error(result.error);
     const live = history.decisions.filter(({ verdict }) => verdict === "act");
-    const replayed = result.value.inForce.actions;
+    const replayed = result.inForce.actions;
     console.log(
       `${DAYS} days: ${live.length} live actions, ${replayed.length} replayed; agreement ${agreement(live, replayed).toFixed(3)} and ${agreement(replayed, live).toFixed(3)}`,
     );
     expect(agreement(live, replayed)).toBeGreaterThan(AGREEMENT_MIN);
     expect(agreement(replayed, live)).toBeGreaterThan(AGREEMENT_MIN);
-    expect(result.value.gaps).toEqual([]);
+    expect(result.gaps).toEqual([]);
   },
   6 * HOUR_MS,
 );

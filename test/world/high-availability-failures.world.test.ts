@@ -1,11 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { appendFileSync, cpSync, mkdtempSync, rmSync, statfsSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { appendFileSync, cpSync, rmSync, statfsSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { VERSIONS } from "../../src/journal/postgres/migrations.ts";
 import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
+import { createTempFolder } from "../harness/temp-folder.ts";
 import { type Member, until } from "../integration/high-availability/member.ts";
 import { type ProcessGroup, startProcessGroup } from "../integration/high-availability/process-group.ts";
 import { CRASH_BOUNDARIES } from "../integration/remediation/crash-point.ts";
@@ -23,12 +23,6 @@ async function startGroup(on = cluster): Promise<ProcessGroup> {
   const group = await startProcessGroup(on);
   onTestFinished(() => group.stop());
   return group;
-}
-
-function createFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "failures-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
 }
 
 const postsTo = (group: ProcessGroup, node: string) =>
@@ -103,7 +97,7 @@ test.each([
 );
 
 test("while the disk of the database is full, the leader exports, holds actions, and loses nothing recorded", async () => {
-  const disk = createFolder();
+  const disk = createTempFolder().path;
   // Needs root.
   execFileSync("mount", ["-t", "tmpfs", "-o", "size=110m,mode=777", "tmpfs", disk]);
   onTestFinished(() => void execFileSync("umount", [disk]));
@@ -138,7 +132,7 @@ test("while the disk of the database is full, the leader exports, holds actions,
 
 /** Copies the program and adds a migration. Returns the copy of `shared-daemon.ts`. */
 function copyNewerVersion(): string {
-  const folder = createFolder();
+  const folder = createTempFolder().path;
   for (const path of ["src", "package.json", "test/integration/high-availability", "test/integration/remediation"])
     cpSync(join(ROOT, path), join(folder, path), { recursive: true });
   symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));

@@ -33,8 +33,6 @@ const WALKS_REMEMBERED = 20;
  */
 const FAILING_MS_MAX: DurationMs = MINUTE_MS;
 
-const statusIndex = new Map<string, number>(SESSION_STATUSES.map((status, index) => [status, index]));
-const typeIndex = new Map<string, number>(SESSION_TYPES.map((type, index) => [type, index]));
 const endedStatuses: ReadonlySet<string> = new Set(["closed", "error", "timeout"]);
 const failedStatuses: ReadonlySet<string> = new Set(["error", "timeout"]);
 
@@ -118,7 +116,7 @@ export class SessionTotals {
     if (columns.walk[row] === this.#walk) return false;
     columns.walk[row] = this.#walk;
     const isStartedSince = (session.startedAtMs ?? 0) >= this.#lastCompleteBeganAt;
-    const type = typeIndex.get(session.type)!;
+    const type = SESSION_TYPES.indexOf(session.type);
     const node = session.nodeId === null ? null : this.#nodes.slotOf(session.nodeId);
     const hasEnded = endedStatuses.has(session.status);
     const isOlder = !hasEnded && this.#isOlder(session, row);
@@ -135,7 +133,7 @@ export class SessionTotals {
       if (!isNew || isStartedSince) this.#durations.observe(type, columns.durationSeconds[row]!);
     }
     if (this.#hasJustFailed(session, row)) this.#nodes.markFailing(node);
-    this.#count(session, row, node, statusIndex.get(session.status)!, type);
+    this.#count(session, row, node, SESSION_STATUSES.indexOf(session.status), type);
     return true;
   }
 

@@ -1,8 +1,8 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { MonotonicMs } from "../../model/time.ts";
+import type { OwnCalls } from "../own-calls.ts";
 import { ROUNDING_MS } from "../stated-limit.ts";
 import { LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
-import type { OwnCalls } from "./own-calls.ts";
 
 /** How much earlier than expected a window may start. */
 const EARLY_START_MS_MAX: DurationMs = SECOND_MS;

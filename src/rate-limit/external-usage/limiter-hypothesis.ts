@@ -1,6 +1,6 @@
 import type { MonotonicMs } from "../../model/time.ts";
+import type { OwnCalls } from "../own-calls.ts";
 import type { LimitReading } from "../stated-limit.ts";
-import type { OwnCalls } from "./own-calls.ts";
 
 /** What one response stated about a limit. The service counted the call at some time from `sentAt` to `answeredAt`. */
 export interface LimitStatement extends LimitReading {

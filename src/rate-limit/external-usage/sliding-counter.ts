@@ -1,8 +1,8 @@
 import type { MonotonicMs } from "../../model/time.ts";
+import type { OwnCalls } from "../own-calls.ts";
 import { ROUNDING_MS } from "../stated-limit.ts";
 import { LATE_RESET_MS_MAX, type StartRange, startRangeOf } from "./fixed-window.ts";
 import { LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
-import type { OwnCalls } from "./own-calls.ts";
 
 /** Bounds of the calls that a statement counts, with those of the previous window by their weight. */
 interface CallBounds {

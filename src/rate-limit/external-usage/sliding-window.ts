@@ -1,6 +1,6 @@
 import type { MonotonicMs } from "../../model/time.ts";
+import type { OwnCalls } from "../own-calls.ts";
 import { LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
-import type { OwnCalls } from "./own-calls.ts";
 
 /** External calls that were proven at a time. */
 interface Proof {

@@ -1,7 +1,7 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { MonotonicMs } from "../../model/time.ts";
+import type { OwnCalls } from "../own-calls.ts";
 import { LimiterHypothesis, type LimitStatement, MISMATCHES_MAX } from "./limiter-hypothesis.ts";
-import type { OwnCalls } from "./own-calls.ts";
 
 /** Maximum estimate of hidden calls for each statement that proves some. */
 const HIDDEN_CALLS_MAX = 8;

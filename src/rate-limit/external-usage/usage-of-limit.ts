@@ -1,11 +1,11 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { externalFloorOf } from "../limits.ts";
+import { OwnCalls } from "../own-calls.ts";
 import type { LimitReading } from "../stated-limit.ts";
 import { FixedWindowHypothesis } from "./fixed-window.ts";
 import { UsageForecast } from "./forecast.ts";
 import type { LimiterHypothesis, LimitStatement } from "./limiter-hypothesis.ts";
-import { OwnCalls } from "./own-calls.ts";
 import { SlidingCounterHypothesis } from "./sliding-counter.ts";
 import { SlidingWindowHypothesis } from "./sliding-window.ts";
 import { TokenBucketHypothesis } from "./token-bucket.ts";
@@ -47,7 +47,8 @@ type Candidate = ReturnType<typeof createCandidate>;
 
 /** Calls by other users of the API key under one limit, derived from what responses state about it. */
 export class ExternalUsageOfLimit {
-  readonly #own = new OwnCalls();
+  /** Our own calls under the limit. */
+  readonly own = new OwnCalls();
   readonly #forecast = new UsageForecast();
   readonly #candidates = HYPOTHESES.map(createCandidate);
   #provenCalls = 0;
@@ -59,15 +60,6 @@ export class ExternalUsageOfLimit {
   /** The possible hypotheses that need the fewest external calls, all of the same kind, bucket or window. */
   #possible: readonly LimiterHypothesis[] = [];
 
-  recordSent(at: MonotonicMs): void {
-    this.#own.sent.add(at);
-  }
-
-  /** Removes a call that was recorded as sent at `at` but was not sent. */
-  recordUnsent(at: MonotonicMs): void {
-    this.#own.sent.remove(at);
-  }
-
   /** Records a response. `reading` is what it stated about this limit, or null. */
   recordAnswered(sentAt: MonotonicMs, reading: LimitReading | null, windowMs: DurationMs, now: MonotonicMs): void {
     if (reading !== null) {
@@ -75,14 +67,14 @@ export class ExternalUsageOfLimit {
       // If the call overlaps the last one, the service may have counted it earlier.
       if (sentAt >= this.#lastAnsweredAt) this.#update({ sentAt, answeredAt: now, ...reading, windowMs });
     }
-    this.#own.ended.add(now);
-    this.#own.forget(now - STORED_WINDOWS_MAX * windowMs);
+    this.own.ended.add(now);
+    this.own.forget(now - STORED_WINDOWS_MAX * windowMs);
   }
 
   /** Records that a call ended in doubt. The service counts it by `countedBy`, or never. */
   recordInDoubt(countedBy: MonotonicMs, windowMs: DurationMs, now: MonotonicMs): void {
-    this.#own.recordInDoubt(now, countedBy);
-    this.#own.forget(now - STORED_WINDOWS_MAX * windowMs);
+    this.own.recordInDoubt(now, countedBy);
+    this.own.forget(now - STORED_WINDOWS_MAX * windowMs);
   }
 
   /** Records a 429 because nothing of `limit` remained. */
@@ -131,12 +123,12 @@ export class ExternalUsageOfLimit {
 
   /** Returns an upper bound of our own calls in the window length before `now`. */
   ownRecentCalls(windowMs: DurationMs, now: MonotonicMs): number {
-    return this.#own.sent.countBy(now) - this.#own.ended.countBefore(now - windowMs);
+    return this.own.sent.countBy(now) - this.own.ended.countBefore(now - windowMs);
   }
 
   /** Returns when our last call was sent; -Infinity if none was sent recently. */
   lastOwnCallAt(): MonotonicMs {
-    return this.#own.sent.last();
+    return this.own.sent.last();
   }
 
   /**
@@ -144,10 +136,10 @@ export class ExternalUsageOfLimit {
    * that is earlier. It is Infinity if a call in flight must be answered first.
    */
   ownCallsFewerThan(calls: number, windowMs: DurationMs, now: MonotonicMs): MonotonicMs {
-    const lastToLeave = this.#own.sent.countBy(now) - Math.max(0, calls - 1);
-    if (lastToLeave <= this.#own.ended.countBefore(now - windowMs)) return now;
+    const lastToLeave = this.own.sent.countBy(now) - Math.max(0, calls - 1);
+    if (lastToLeave <= this.own.ended.countBefore(now - windowMs)) return now;
     return Math.min(
-      this.#own.ended.nth(lastToLeave) + windowMs,
+      this.own.ended.nth(lastToLeave) + windowMs,
       this.lastOwnCallAt() + windowMs / OBSERVATIONS_PER_WINDOW,
     );
   }
@@ -181,7 +173,7 @@ export class ExternalUsageOfLimit {
         atMost: answeredAt + PROBATION_WINDOWS_MAX * windowMs,
       };
     }
-    if (!candidate.hypothesis.update(statement, this.#own)) {
+    if (!candidate.hypothesis.update(statement, this.own)) {
       candidate.ruledOutUntil = answeredAt + RULED_OUT_WINDOWS * windowMs;
     }
   }

@@ -113,6 +113,7 @@ export function budgetView(statusSnapshot: StatusSnapshot) {
 
 function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now: MonotonicMs, isPolling: boolean) {
   const { stated, rejections } = ledger.categories[category];
+  const usage = ledger.externalUsage[category];
   const last = stated.lastStatement;
   const { requests, burst, windowMs } = ledger.limits.categories[category];
   const { at, waitReason } = availabilityOf(ledger, category, "detail", now);
@@ -120,12 +121,12 @@ function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now
     configured: { requests, burst, window_seconds: secondsOf(windowMs) },
     stated: last && { limit: last.limit, remaining: last.remaining, age_seconds: secondsOf(now - last.at) },
     remaining_at_least: stated.remainingAtLeast(),
-    calls: stated.sent,
-    in_flight: stated.callsInFlight(),
+    calls: usage.own.sent.count(),
+    in_flight: usage.own.inFlight(),
     consecutive_refusals: rejections,
     external_usage: {
-      calls: ledger.externalUsage[category].provenCalls(),
-      expected_per_window: ledger.externalUsage[category].expectedCalls(now),
+      calls: usage.provenCalls(),
+      expected_per_window: usage.expectedCalls(now),
     },
     next_poll: {
       in_seconds: isPolling && Number.isFinite(at) ? secondsOf(Math.max(0, at - now)) : null,

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { runInProcess } from "../terminal.ts";
 
@@ -22,10 +23,9 @@ describe("check warns about a max_age that the plan can't keep,", () => {
       }),
     );
     if (size !== null) {
-      const store = openSqliteStore(folder.pathOf("state"));
-      if (!store.ok) throw new Error(store.error.message);
-      await store.value.journal.commit([{ kind: "fact", key: "collect.network_size", value: JSON.stringify(size) }]);
-      store.value.close();
+      const store = orThrow(openSqliteStore(folder.pathOf("state")));
+      await store.journal.commit([{ kind: "fact", key: "collect.network_size", value: JSON.stringify(size) }]);
+      store.close();
     }
     const { err } = await runInProcess("check", "--config", file);
     return err

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { runPolicyBacktest } from "../../../src/cli/policy/policy-backtest.ts";
+import { listenInTest } from "../../harness/listening-server.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { captureOutput, runInProcess } from "../terminal.ts";
 
@@ -23,9 +23,7 @@ async function startServer(status: number, body: string | ((query: string) => st
     const query = new URL(url, "http://prometheus.test").searchParams.get("query") ?? "";
     response.writeHead(status).end(typeof body === "string" ? body : body(query));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${await listenInTest(server)}`;
 }
 
 test("names the option, its URL without credentials, and what would be right, if no server is reachable", async () => {

@@ -2,15 +2,15 @@ import { execFileSync, spawn } from "node:child_process";
 import { lstatSync, readFileSync, symlinkSync } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { runInProcess } from "../terminal.ts";
 
 test("an export through a symbolic link replaces the file that the link leads to", async () => {
   const folder = createTempFolder();
   const config = folder.write("proxywarden.yaml", "state: {path: state}\n");
-  const store = openSqliteStore(folder.pathOf("state"));
-  if (!store.ok) throw new Error(store.error.message);
-  await store.value.close();
+  const store = orThrow(openSqliteStore(folder.pathOf("state")));
+  await store.close();
   const [file, link] = [folder.write("state.jsonl", "old"), folder.pathOf("link")];
   symlinkSync("state.jsonl", link);
   expect(await runInProcess("state", "export", "--config", config, link)).toEqual({ code: 0, out: "", err: "" });

@@ -3,6 +3,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { runStateExport, runStateImport } from "../../../src/cli/state/state.ts";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import type { StateStore } from "../../../src/model/ports.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { createTempFolder, type TempFolder } from "../../harness/temp-folder.ts";
 import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "../../journal/arbitrary-changes.ts";
 import { newSchema, openPostgres, postgresDeps, removeCluster, sharedCluster } from "../../journal/state-stores.ts";
@@ -22,9 +23,7 @@ function sqliteState(folder: TempFolder, name: string): StateLocation {
   return {
     config: folder.write(`${name}.yaml`, config(`{path: ${name}}`)),
     async open() {
-      const store = openSqliteStore(folder.pathOf(name));
-      if (!store.ok) throw new Error(store.error.message);
-      return store.value;
+      return orThrow(openSqliteStore(folder.pathOf(name)));
     },
   };
 }

@@ -3,6 +3,7 @@ import { ok } from "../../../src/base/result.ts";
 import { CONFIG_CHECKS } from "../../../src/cli/config/config-loading.ts";
 import { formatProblem } from "../../../src/config/diagnostics/problem.ts";
 import { loadConfig } from "../../../src/config/load.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { configWarnings, loadWith, sourceOf, withService } from "../config-fixtures.ts";
 
 const SERVICE = `service: { base_url: "https://h", api_key_file: key }\n`;
@@ -35,9 +36,10 @@ describe("match and when together", () => {
   function warningsOf(match: string, when: string): readonly string[] {
     const text = policy(`match: ${JSON.stringify(match)}\nwhen: ${JSON.stringify(when)}`);
     const read = { readFile: (path: string) => ok(path === "a.yaml" ? text : "sesame"), listFiles: () => ["a.yaml"] };
-    const loaded = loadConfig({ ...sourceOf(withService("policies: [a.yaml]\n")), ...read, checks: CONFIG_CHECKS });
-    if (!loaded.ok) throw new Error(loaded.error.map(formatProblem).join("\n"));
-    return loaded.value.warnings.map(formatProblem);
+    const loaded = orThrow(
+      loadConfig({ ...sourceOf(withService("policies: [a.yaml]\n")), ...read, checks: CONFIG_CHECKS }),
+    );
+    return loaded.warnings.map(formatProblem);
   }
 
   test.each([

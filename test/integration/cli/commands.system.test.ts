@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { readTextFile } from "../../../src/platform/text-file.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { runInProcess } from "../../cli/terminal.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { parseMetricsPage } from "../metrics-page.ts";
 import { COMPILE_CACHE, runCommand, startCommand, startProcess, waitForStderr } from "../process.ts";
@@ -277,7 +278,5 @@ test("run exits with 1 if it can't listen, and leaves its state folder usable", 
 });
 
 function textOf(path: string): string {
-  const read = readTextFile(path);
-  if (!read.ok) throw new Error(read.error);
-  return read.value;
+  return orThrow(readTextFile(path));
 }

@@ -1,13 +1,12 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
-import { onTestFinished } from "vitest";
 import { EXIT_FAILURE, EXIT_OK, EXIT_USAGE, type ExitCode } from "../../../src/cli/context.ts";
 import { createProgram } from "../../../src/cli/program.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { captureOutput } from "../../cli/terminal.ts";
+import { listenInTest } from "../../harness/listening-server.ts";
 import { type ProcessResult, startCommand, startProcess, startScript, waitForStderr } from "../process.ts";
 import {
   ADMIN_TOKEN,
@@ -203,7 +202,5 @@ async function serveForwardedCommands(answer: (words: readonly string[]) => Prom
       response.writeHead(code === EXIT_OK ? 200 : 500).end(code === EXIT_OK ? out : err + out);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return `http://127.0.0.1:${await listenInTest(server)}`;
 }

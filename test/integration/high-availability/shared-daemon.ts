@@ -5,6 +5,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { fileSecret } from "../../../src/platform/secret-file.ts";
 import { createScaledClock } from "../../../src/simulator/clock.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { crashAt } from "../remediation/crash-point.ts";
 import type { SharedDaemonOptions } from "./process-group.ts";
 
@@ -22,9 +23,8 @@ const { config, name, speed, leaseMs, crash } = options;
 const now = () => options.startedAt + (systemClock.now() - options.startedAt) * speed + options.clockSkewMs;
 const log = createLog({ level: "info", format: "json" });
 const readConfig = () => readConfigFile(config, process.env);
-const first = readConfig();
-if (!first.ok) throw new Error(first.error.join("\n"));
-const started = await startDaemon(first.value, {
+const first = orThrow(readConfig());
+const started = await startDaemon(first, {
   clock: { ...createScaledClock(systemClock, speed), now },
   random: Math.random,
   log,

@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import { chmodSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
+import { listen } from "../../harness/free-port.ts";
 import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { parseMetricsPage } from "../metrics-page.ts";
@@ -123,10 +124,9 @@ test(
 test(
   "SIGTERM ends a daemon whose start waits for a database that accepts connections and does not answer",
   async () => {
-    const silent = createServer().listen(0, "127.0.0.1");
-    await once(silent, "listening");
+    const silent = createServer();
     const connected = once(silent, "connection");
-    const daemon = await startRun(cluster.url({ port: (silent.address() as AddressInfo).port }), "silent");
+    const daemon = await startRun(cluster.url({ port: await listen(silent) }), "silent");
     await connected;
     daemon.kill("SIGTERM");
     const ended = await daemon.ended;

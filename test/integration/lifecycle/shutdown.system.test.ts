@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
 import { readSqliteState } from "../../../src/journal/sqlite/store.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { runCommand, startCommand } from "../process.ts";
 import { type HealingSetup, rebootOffline, startHealingSetup } from "../remediation/healing-daemon.ts";
 import { waitUntil } from "../wait-until.ts";
@@ -33,13 +34,13 @@ async function runUntilPosting(answered: () => Promise<void>) {
 
 /** Returns what a stopped daemon left in its journal. */
 async function journalLeftBy({ folder }: HealingSetup) {
-  const left = await readSqliteState(folder.pathOf("state"), async (journal) => {
-    const [action, ...others] = await journal.actions({ limit: 10 });
-    const [episode] = await journal.episodes({ limit: 10 });
-    return { action, others, episode };
-  });
-  if (!left.ok) throw new Error(left.error.message);
-  return left.value;
+  return orThrow(
+    await readSqliteState(folder.pathOf("state"), async (journal) => {
+      const [action, ...others] = await journal.actions({ limit: 10 });
+      const [episode] = await journal.episodes({ limit: 10 });
+      return { action, others, episode };
+    }),
+  );
 }
 
 test("SIGTERM while a POST is under way: an answer within 2 s is journaled, and the daemon exits with 0", async () => {

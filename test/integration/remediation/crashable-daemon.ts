@@ -4,6 +4,7 @@ import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { createScaledClock } from "../../../src/simulator/clock.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { type CrashBoundary, type CrashPoint, crashAt } from "./crash-point.ts";
 
 /**
@@ -22,9 +23,7 @@ const crashPoint =
 process.on("SIGXFSZ", () => undefined);
 
 const readConfig = () => readConfigFile(config, process.env);
-const first = readConfig();
-if (!first.ok) throw new Error(first.error.join("\n"));
-const started = await startDaemon(first.value, {
+const started = await startDaemon(orThrow(readConfig()), {
   clock: createScaledClock(systemClock, Number(speed)),
   random: Math.random,
   log: createLog({ level: "info", format: "json" }),
@@ -37,4 +36,4 @@ const started = await startDaemon(first.value, {
     return { ok: true, value: { ...opened.value, journal: crashAt(opened.value.journal, crashPoint) } };
   },
 });
-if (!started.ok) throw new Error(started.error.join("\n"));
+orThrow(started);

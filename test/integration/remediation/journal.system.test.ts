@@ -2,6 +2,7 @@ import { writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { openSqliteStore } from "../../../src/journal/sqlite/store.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { actionOf, episodeOf } from "../../journal/arbitrary-changes.ts";
 import { parseMetricsPage } from "../metrics-page.ts";
 import { type RunningProcess, requireProgram, runProgram, waitForStderr } from "../process.ts";
@@ -20,13 +21,12 @@ async function startWithFailedNode() {
   const setup = await startHealingSetup();
   setup.interventions.startFailure(setup.nodes[0]!, { failureMode: "outage", remedy: "reboot" });
   const config = setup.writeConfig([rebootOffline()]);
-  const store = openSqliteStore(setup.folder.pathOf("state"));
-  if (!store.ok) throw new Error(store.error.message);
-  store.value.journal.commit([
+  const store = orThrow(openSqliteStore(setup.folder.pathOf("state")));
+  store.journal.commit([
     { kind: "episode", row: episodeOf(1) },
     { kind: "action", row: actionOf(2, "ep-1") },
   ]);
-  store.value.close();
+  store.close();
   return { setup, config, database: setup.folder.pathOf("state/proxywarden.db") };
 }
 

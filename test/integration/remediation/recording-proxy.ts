@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listen } from "../../harness/free-port.ts";
 
 /** A POST as it arrived at the proxy. */
 export interface PostRequest {
@@ -59,10 +59,8 @@ export async function startServiceProxy(serviceUrl: string): Promise<ServiceProx
   const server = createServer((incoming, response) => {
     pass(incoming, response).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${await listen(server)}`,
     postRequests: posts,
     setHooks(next) {
       hooks = next;

@@ -1,7 +1,8 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
+import { listen } from "../../harness/free-port.ts";
+import { listenInTest } from "../../harness/listening-server.ts";
 import { openMetricsSamples, textSamples } from "../prometheus/parsers.ts";
 import {
   configText,
@@ -115,14 +116,7 @@ async function serveNodes(data: readonly object[]): Promise<string> {
     response.writeHead(isList ? 200 : 404, { "content-type": "application/json" });
     response.end(JSON.stringify({ data, pagination: { page: 1, limit: 1_000, total: data.length } }));
   });
-  return `http://127.0.0.1:${await listen(server)}`;
-}
-
-function listen(server: ReturnType<typeof createServer>): Promise<number> {
-  onTestFinished(() => void server.close().closeAllConnections());
-  return new Promise((resolve) => {
-    server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
-  });
+  return `http://127.0.0.1:${await listenInTest(server)}`;
 }
 
 /** Returns a port that was in use and is free now. */

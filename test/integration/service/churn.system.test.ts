@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { NETWORK_FAMILIES } from "../../../src/metrics/families/network-families.ts";
 import { linesPerNode } from "../../../src/metrics/render/node-lines.ts";
+import { listenInTest } from "../../harness/listening-server.ts";
 import type { MetricsPage } from "../metrics-page.ts";
 import { configText, startNetwork, startTestDaemon } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";
@@ -66,9 +66,7 @@ async function startChurning() {
     return void response.end(JSON.stringify({ data, pagination: { page: 1, limit: 1_000, total: data.length } }));
   };
   const server = createServer(answer);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close().closeAllConnections());
-  return { walks, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { walks, url: `http://127.0.0.1:${await listenInTest(server)}` };
 }
 
 test("series stay bounded while nodes and customers come and go, and no scrape mixes two walks", async () => {

@@ -1,18 +1,13 @@
 import { expect, test } from "vitest";
-import { createApiClient } from "../../../src/api-client/client.ts";
 import { listNodesCall, readStatsCall } from "../../../src/api-client/endpoints.ts";
-import { createRateLimiter } from "../../../src/api-client/rate-limiter.ts";
-import { ServiceClock } from "../../../src/api-client/service-clock.ts";
 import { createTransport } from "../../../src/api-client/transport.ts";
 import { seededRandom } from "../../../src/base/random.ts";
-import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
-import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { callMetrics } from "../../api-client/client-fixture.ts";
 import { startSaturatingLoad } from "../../api-client/saturating-client.ts";
 import { freePort } from "../../harness/free-port.ts";
 import { isLongRun } from "../../harness/run-length.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
-import { createPlanLimits, createRecordingLog, fixedKey } from "../../harness/virtual-daemon.ts";
+import { createPlanLimits, createTestClient, createTestRateLimiter } from "../../harness/virtual-daemon.ts";
 import { requireProgram, startProcess } from "../process.ts";
 import { startNetwork } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";
@@ -76,23 +71,12 @@ test("behind nginx's limit_req, less than 1% of calls are rejected in the long r
   const { clock } = network;
   const codes: string[] = [];
   const random = seededRandom(1);
-  const rateLimiter = createRateLimiter({
-    limits: createPlanLimits("enterprise"),
-    monthStartsOn: 1,
-    clock,
-    random,
-    log: createRecordingLog(),
-    calls: createMemoryStateStore().calls,
-    onWait: () => {},
-  });
-  const client = createApiClient({
-    serviceClock: new ServiceClock(),
+  const rateLimiter = createTestRateLimiter({ limits: createPlanLimits("enterprise"), clock, random });
+  const client = createTestClient({
     transport,
     rateLimiter,
     clock,
     random,
-    secret: fixedKey(SIMULATION_KEY),
-    agent: "proxywarden/test",
     // Ten seconds of real time, enough for a slow machine.
     timeoutMs: SPEED * 10_000,
     metrics: callMetrics((_, code) => void codes.push(code)),

@@ -1,7 +1,7 @@
 import { createServer } from "node:https";
-import type { AddressInfo } from "node:net";
 import type { TLSSocket } from "node:tls";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { listenInTest } from "../../harness/listening-server.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { type CertificateAuthority, createAuthority } from "../../web/http/tls/certificate-authority.ts";
 import { configText, failures, NODES, nodesOn, startNetwork, startTestDaemon } from "../simulated-network.ts";
@@ -24,15 +24,10 @@ async function startGateway(serviceUrl: string, authority: CertificateAuthority)
         .catch(() => response.destroy());
     },
   );
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
   return {
     server,
     clientNames,
-    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `https://127.0.0.1:${await listenInTest(server)}`,
     /** Requires certificates of another authority from now on. */
     require(next: CertificateAuthority) {
       server.setSecureContext({ cert, key, ca: next.cert });

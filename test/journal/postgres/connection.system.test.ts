@@ -7,6 +7,7 @@ import { systemClock } from "../../../src/platform/clock.ts";
 import { createLedger } from "../../../src/rate-limit/ledger.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
 import { createPlanLimits, createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
@@ -28,10 +29,9 @@ async function openThroughProxy() {
 
 /** Opens a database, which is closed after the test. */
 async function openRaw() {
-  const database = openDatabase(await postgresDeps());
-  if (!database.ok) throw new Error(database.error.message);
-  onTestFinished(() => database.value.close());
-  return database.value;
+  const database = orThrow(openDatabase(await postgresDeps()));
+  onTestFinished(() => database.close());
+  return database;
 }
 
 const stateOver = (store: Awaited<ReturnType<typeof openPostgres>>) =>

@@ -3,6 +3,7 @@ import { SECOND_MS } from "../../../src/base/duration.ts";
 import { LeadershipLost, Lease } from "../../../src/journal/postgres/lease.ts";
 import { createLeaderStore, openMigratedDatabase, openSharedState } from "../../../src/journal/postgres/store.ts";
 import type { Clock, StateStore } from "../../../src/model/ports.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { startTcpProxy } from "../../harness/tcp-proxy.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
 import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "../arbitrary-changes.ts";
@@ -23,10 +24,9 @@ function settableClock() {
 async function startInstance(schema: string, holder: string, url?: string) {
   const { time, clock } = settableClock();
   const deps = { ...(await postgresDeps(schema, url)), clock };
-  const database = await openMigratedDatabase(deps);
-  if (!database.ok) throw new Error(database.error.message);
-  const lease = new Lease({ ...deps, database: database.value, holder, url: `http://${holder}`, leaseMs: LEASE_MS });
-  return { time, deps, database: database.value, lease, close: () => database.value.close() };
+  const database = orThrow(await openMigratedDatabase(deps));
+  const lease = new Lease({ ...deps, database, holder, url: `http://${holder}`, leaseMs: LEASE_MS });
+  return { time, deps, database, lease, close: () => database.close() };
 }
 
 /** Ends the lease of a schema by the database's clock. */
@@ -216,9 +216,7 @@ test("a renewal that gets no answer is given up in time for the next one", async
 
 test("history queries that wait for the database leave connections for the renewal of the lease", async () => {
   const schema = newSchema();
-  const opened = await openSharedState(await postgresDeps(schema));
-  if (!opened.ok) throw new Error(opened.error.message);
-  const { lease, openStore, close } = opened.value;
+  const { lease, openStore, close } = orThrow(await openSharedState(await postgresDeps(schema)));
   await lease.acquire();
   const { journal, calls } = await openStore();
   const other = await startInstance(schema, "two");

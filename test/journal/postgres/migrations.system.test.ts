@@ -3,14 +3,13 @@ import { openDatabase } from "../../../src/journal/postgres/database.ts";
 import { MIGRATIONS, migrate, VERSIONS } from "../../../src/journal/postgres/migrations.ts";
 import { openMigratedDatabase, readPostgresState } from "../../../src/journal/postgres/store.ts";
 import { freePort } from "../../harness/free-port.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { fixedSecret, newSchema, openPostgres, postgresDeps, removeCluster, sharedCluster } from "../state-stores.ts";
 
 afterAll(removeCluster);
 
 async function openRaw(schema: string) {
-  const database = openDatabase(await postgresDeps(schema));
-  if (!database.ok) throw new Error(database.error.message);
-  return database.value;
+  return orThrow(openDatabase(await postgresDeps(schema)));
 }
 
 const versionOf = async (schema: string) =>

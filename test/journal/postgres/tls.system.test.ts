@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { ok } from "../../../src/base/result.ts";
 import { openMigratedDatabase } from "../../../src/journal/postgres/store.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { startPostgres } from "../../harness/postgres-cluster.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
@@ -48,9 +49,8 @@ test("new connections use a changed user, password and certificate, without a re
   const url = cluster.url({ host: "localhost", parameters: `?sslmode=verify-full&sslrootcert=${path}` });
   let current = url;
   const deps = { ...(await postgresDeps("tls", url)), url: { value: () => current, refresh: () => ok(false) } };
-  const opened = await openMigratedDatabase(deps);
-  if (!opened.ok) throw new Error(opened.error.message);
-  const database = opened.value;
+  const opened = orThrow(await openMigratedDatabase(deps));
+  const database = opened;
   onTestFinished(() => database.close());
   /** Returns the user of a new connection, or null if none can be made. */
   async function userOfNewConnection(): Promise<unknown> {

@@ -6,6 +6,7 @@ import { VERSIONS } from "../../../src/journal/sqlite/migrations.ts";
 import { openSqliteStore, readSqliteState } from "../../../src/journal/sqlite/store.ts";
 import type { StateReader } from "../../../src/journal/state-export.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "../arbitrary-changes.ts";
 import { startOtherProcess } from "./other-process.ts";
 import { useStoreFolder } from "./store-folder.ts";
@@ -13,9 +14,7 @@ import { useStoreFolder } from "./store-folder.ts";
 const folder = useStoreFolder();
 
 async function reading<T>(read: (reader: StateReader) => Promise<T>): Promise<T> {
-  const state = await readSqliteState(folder.path, read);
-  if (!state.ok) throw new Error(state.error.message);
-  return state.value;
+  return orThrow(await readSqliteState(folder.path, read));
 }
 
 const rows: readonly JournalChange[] = [

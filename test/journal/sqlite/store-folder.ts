@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach } from "vitest";
 import { openSqliteStore, type SqliteStateStore } from "../../../src/journal/sqlite/store.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { killOtherProcesses } from "./other-process.ts";
 
 /** The folder of a store. */
@@ -37,7 +38,5 @@ export function useStoreFolder(): StoreFolder {
 
 /** Opens the store in a folder. Throws what is wrong with it. */
 export function openStore(folder: string): SqliteStateStore {
-  const store = openSqliteStore(folder);
-  if (!store.ok) throw new Error(store.error.message);
-  return store.value;
+  return orThrow(openSqliteStore(folder));
 }

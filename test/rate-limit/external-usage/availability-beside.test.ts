@@ -2,20 +2,10 @@ import { describe, expect, test } from "vitest";
 import { availableBesideExternalUsage } from "../../../src/rate-limit/external-usage/external-usage.ts";
 import { ExternalUsageOfLimit } from "../../../src/rate-limit/external-usage/usage-of-limit.ts";
 import { createLedger } from "../../../src/rate-limit/ledger.ts";
-import type { Lane, Limits } from "../../../src/rate-limit/limits.ts";
+import type { Lane } from "../../../src/rate-limit/limits.ts";
+import { limitsWith, WINDOW_MS } from "../limited-service.ts";
 
-const WINDOW_MS = 60_000;
 const NEVER = Number.NEGATIVE_INFINITY;
-
-/** Polling may make 80 calls a window; of the reserve of 20, actions may use 10. */
-const limitsWith = (requestsPerMinute: number | null): Limits => ({
-  categories: {
-    node_management: { requests: 100, burst: 200, windowMs: WINDOW_MS },
-    session_monitoring: { requests: 500, burst: 500, windowMs: WINDOW_MS },
-  },
-  plan: { requestsPerMinute, concurrentRequests: null, callsPerMonth: null },
-  reserve: 0.2,
-});
 
 describe("availability beside external usage", () => {
   const usageWith = (overrides: Partial<ExternalUsageOfLimit>): ExternalUsageOfLimit => {
@@ -40,7 +30,7 @@ describe("availability beside external usage", () => {
     const ledger = createLedger(limitsWith(plan ?? null), 0);
     Object.assign(ledger.externalUsage, { node_management: usageWith(overrides), plan: usageWith(ofPlan) });
     const { stated } = ledger.categories.node_management;
-    if (remaining !== null) stated.recordAnswered(0, { limit: 100, remaining: remaining - 1, resetAt: null }, 0);
+    if (remaining !== null) stated.record(0, { limit: 100, remaining: remaining - 1, resetAt: null }, 0);
     return availableBesideExternalUsage(ledger, "node_management", lane, 7);
   };
 

@@ -1,5 +1,5 @@
 import type { LimiterHypothesis } from "../../../src/rate-limit/external-usage/limiter-hypothesis.ts";
-import { OwnCalls } from "../../../src/rate-limit/external-usage/own-calls.ts";
+import { OwnCalls } from "../../../src/rate-limit/own-calls.ts";
 
 export const WINDOW_MS = 60_000;
 export const LIMIT = 100;

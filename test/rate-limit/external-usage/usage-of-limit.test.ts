@@ -177,7 +177,7 @@ test("a sliding counter that an odd reset ruled out is recognized again within 4
   for (let at = 0; at < 45 * MINUTE; at += at % MINUTE < 20_000 ? 500 : 40_000) {
     const { limit, remaining, resetEpochMs } = limiter.take(at);
     const oddMs = at === 5 * MINUTE ? 17_000 : 0;
-    usage.recordSent(at);
+    usage.own.sent.add(at);
     usage.recordAnswered(at, { limit, remaining, resetAt: resetEpochMs + 1_000 + oddMs }, MINUTE, at);
     expected[Math.floor(at / MINUTE)] = usage.expectedCalls(at);
   }
@@ -193,7 +193,7 @@ test("our own call that starts a window is not external, even if the reset is ro
     const answeredAt = at + 50;
     const { limit, remaining, resetEpochMs } = limiter.take(at + 25);
     const untilReset = Math.ceil(resetEpochMs / 1_000) * 1_000 - Math.floor(answeredAt / 1_000) * 1_000 + 1_000;
-    usage.recordSent(at);
+    usage.own.sent.add(at);
     usage.recordAnswered(at, { limit, remaining, resetAt: answeredAt + untilReset }, MINUTE, answeredAt);
     expect(usage.expectedCalls(answeredAt)).toBe(0);
   }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { FixedWindowHypothesis } from "../../../src/rate-limit/external-usage/fixed-window.ts";
-import { OwnCalls } from "../../../src/rate-limit/external-usage/own-calls.ts";
 import { SlidingCounterHypothesis } from "../../../src/rate-limit/external-usage/sliding-counter.ts";
 import { SlidingWindowHypothesis } from "../../../src/rate-limit/external-usage/sliding-window.ts";
+import { OwnCalls } from "../../../src/rate-limit/own-calls.ts";
 import { countsOf, followStatements, LIMIT, WINDOW_MS } from "./limit-statements.ts";
 
 describe.each([

@@ -5,7 +5,7 @@ import type { ExternalBlocker } from "../../../src/model/policy/policy.ts";
 import type { TimeInterval } from "../../../src/model/policy/time-interval.ts";
 import type { ExternalBlockers } from "../../../src/model/ports.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
@@ -116,13 +116,11 @@ test("a window that closes between the decision and the POST prevents the POST",
 
 test("when a window closes, the step under way is verified, and the next one waits", async () => {
   const config = { ...remediationConfig([rebootOffline({ windows: ["early"] })]), time_intervals: [until(15)] };
-  const network = await startQuietNetwork({ config });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "forced_reboot");
+  const { network, node } = await startWithFailedNode({ config, remedy: "forced_reboot" });
   await network.advance(HOUR_MS);
   expect(network.actions()).toMatchObject([{ outcome: "ineffective" }]);
   expect(episodeStates(network)).toEqual(["firing"]);
-  expect(network.holdReasons(node!)).toEqual(["window"]);
+  expect(network.holdReasons(node)).toEqual(["window"]);
 });
 
 test("a window that is open only by the service's clock holds the policy", async () => {

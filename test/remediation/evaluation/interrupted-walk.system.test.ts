@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { listsOnlySettings, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { nodesActedOn } from "../../harness/remediation-results.ts";
+import { nodesActedOn, trustReasons } from "../../harness/remediation-results.ts";
 
 test("a page that shows the node online resets its pending timer, although the walk of that page fails", async () => {
   const network = await startQuietNetwork({
@@ -34,21 +34,16 @@ test("a page that can't be read holds actions until the next complete walk, and 
     config: remediationConfig([rebootOffline()]),
     settings: { ...listsOnlySettings, pageLimit: 20 },
   });
-  const trustReasons = () =>
-    network
-      .controller()
-      .view.status()
-      .trust.map(({ reason }) => reason);
   network.setFault({ kind: "reset" }, "/v1/nodes?page=2");
   await network.advance(MINUTE_MS);
   expect(network.daemon.snapshots.last!.fleet.lastWalk).toMatchObject({ complete: false, seenNodes: 40 });
-  expect(trustReasons()).toEqual(["inventory_incomplete"]);
+  expect(trustReasons(network)).toEqual(["inventory_incomplete"]);
   expect(await network.commands().acceptInventory()).toMatchObject({
     error: { kind: "conflict", message: expect.stringContaining("not every page of the node list could be read") },
   });
   network.setFault(null);
   await network.advance(MINUTE_MS);
-  expect(trustReasons()).toEqual([]);
+  expect(trustReasons(network)).toEqual([]);
 });
 
 test("a page that stays unreadable holds no actions if safety.trust.max_missing allows its nodes to be missing", async () => {

@@ -1,15 +1,10 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { startQuietNetwork } from "../../harness/quiet-network.ts";
+import { trustReasons } from "../../harness/remediation-results.ts";
 
 const listsTwice = { kind: "duplicates", records: 60, newIds: true } as const;
-
-const trustReasons = (network: QuietNetwork) =>
-  network
-    .controller()
-    .view.status()
-    .trust.map(({ reason }) => reason);
 
 test("a single walk that shows each node under two ids does not make later walks look shrunk", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });

@@ -2,16 +2,15 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
 import { defaultSafety, rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
-
-const trustReasons = (network: QuietNetwork) =>
-  network
-    .controller()
-    .view.status()
-    .trust.map(({ reason }) => reason);
-
-const timerOf = (network: QuietNetwork, node: string) => network.explain(node).policies[0]!.timer;
+import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
+import {
+  actionLines,
+  episodeStates,
+  nodesActedOn,
+  notificationsOf,
+  timerOf,
+  trustReasons,
+} from "../../harness/remediation-results.ts";
 
 /** Nodes that the fault hides: the same ones each time. */
 async function hideNodes(network: QuietNetwork, missing: number): Promise<readonly string[]> {
@@ -24,22 +23,20 @@ async function hideNodes(network: QuietNetwork, missing: number): Promise<readon
 }
 
 test("after the inventory vanished, pending timers start from zero, and a cooldown passes before any action", async () => {
-  const network = await startQuietNetwork({
+  const { network, node } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ forMs: 10 * MINUTE_MS })], { stormCooldownMs: HOUR_MS }),
   });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
   await network.advance(9 * MINUTE_MS);
-  expect(timerOf(network, node!)).toMatchObject({ state: "pending" });
+  expect(timerOf(network, node)).toMatchObject({ state: "pending" });
   network.setFault({ kind: "vanished", missing: 0.3 });
   await network.advance(5 * MINUTE_MS);
   network.setFault(null);
   await network.advance(2 * MINUTE_MS);
-  expect(timerOf(network, node!)!.trueMs).toBeLessThan(3 * MINUTE_MS);
+  expect(timerOf(network, node)!.trueMs).toBeLessThan(3 * MINUTE_MS);
   expect(trustReasons(network)).toEqual(["sight_cooldown"]);
   await network.advance(55 * MINUTE_MS);
-  expect(timerOf(network, node!)).toMatchObject({ state: "firing" });
-  expect(network.holdReasons(node!)).toEqual(["sight_cooldown"]);
+  expect(timerOf(network, node)).toMatchObject({ state: "firing" });
+  expect(network.holdReasons(node)).toEqual(["sight_cooldown"]);
   await network.advance(15 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
 });
@@ -59,8 +56,10 @@ test("the cooldown after untrusted data survives a restart", async () => {
 });
 
 test("a step that is under way while the inventory vanishes is verified when trust returns", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
+  const { network } = await startWithFailedNode({
+    config: remediationConfig([rebootOffline()]),
+    remedy: "forced_reboot",
+  });
   await network.advance(8 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["acting"]);
   network.setFault({ kind: "empty_list" });
@@ -90,9 +89,7 @@ test("a last_seen that is frozen for the whole fleet makes fleet data untrusted,
 });
 
 test("a failed walk holds every node until the next complete one, and resets nothing", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   await network.advance(4 * MINUTE_MS + 30 * SECOND_MS);
   network.setFault({ kind: "status", status: 503 }, "GET /v1/nodes?");
   await network.advance(70 * SECOND_MS);
@@ -104,19 +101,18 @@ test("a failed walk holds every node until the next complete one, and resets not
 });
 
 test("after walks have failed for three intervals, pending timers start from zero", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ forMs: 10 * MINUTE_MS })]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({
+    config: remediationConfig([rebootOffline({ forMs: 10 * MINUTE_MS })]),
+  });
   await network.advance(8 * MINUTE_MS);
   network.setFault({ kind: "status", status: 503 }, "GET /v1/nodes?");
   await network.advance(5 * MINUTE_MS);
-  expect(timerOf(network, node!)).toBeNull();
+  expect(timerOf(network, node)).toBeNull();
   expect(notificationsOf(network, "untrusted")).toHaveLength(1);
 });
 
 test("too many unreadable records hold every node", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "bad_records", spoiled: 0.8 }, "GET /v1/nodes?");
   await network.advance(30 * MINUTE_MS);
   expect(trustReasons(network)).toContain("inventory_unknown");
@@ -126,14 +122,12 @@ test("too many unreadable records hold every node", async () => {
 test("after a restart no node is acted on before warmup_walks complete walks, even if its timer fired before", async () => {
   const trust = { ...defaultSafety.trust, warmupWalks: 20 };
   const config = remediationConfig([rebootOffline()]);
-  const network = await startQuietNetwork({ config });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "forced_reboot");
+  const { network, node } = await startWithFailedNode({ config, remedy: "forced_reboot" });
   await network.advance(7 * MINUTE_MS);
   await network.restart({ config: remediationConfig([rebootOffline()], { trust }) });
   await network.advance(15 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
-  expect(network.holdReasons(node!)).toEqual(["warming_up"]);
+  expect(network.holdReasons(node)).toEqual(["warming_up"]);
   await network.advance(10 * MINUTE_MS);
   expect(network.postCount()).toBe(2);
 });
@@ -214,9 +208,7 @@ test("the episode of a node that does not come back ends after forget_after if n
 });
 
 test("after a kill while fleet data is not trusted, the whole cooldown follows once trust returns", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   await network.advance(2 * MINUTE_MS);
   network.setFault({ kind: "empty_list" });
   await network.advance(20 * MINUTE_MS);
@@ -225,7 +217,7 @@ test("after a kill while fleet data is not trusted, the whole cooldown follows o
   await network.restart();
   await network.advance(29 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
-  expect(network.holdReasons(node!)).toEqual(["sight_cooldown"]);
+  expect(network.holdReasons(node)).toEqual(["sight_cooldown"]);
   await network.advance(3 * MINUTE_MS);
   expect(nodesActedOn(network)).toEqual([node]);
 });
@@ -248,9 +240,7 @@ test("the cooldown begins with the first complete walk after a restart, not with
 });
 
 test("a service that does not answer from the start makes fleet data untrusted, and a cooldown follows", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "status", status: 503 }, "GET /v1/nodes?");
   await network.restart();
   await network.advance(30 * MINUTE_MS);

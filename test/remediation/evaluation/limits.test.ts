@@ -2,7 +2,12 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
-import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import {
+  onePerRegion,
+  type QuietNetwork,
+  startQuietNetwork,
+  startWithFailedNode,
+} from "../../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 import { changingBodies } from "../../harness/simulator/changed-responses.ts";
 
@@ -163,15 +168,13 @@ test("the cooldown passes between two episodes of a node, under any policies and
       forMs: 10 * MINUTE_MS,
     }),
   ];
-  const network = await startQuietNetwork({ config: remediationConfig(policies, { cooldownMs: HOUR_MS }) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig(policies, { cooldownMs: HOUR_MS }) });
   await network.advance(30 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["healed"]);
-  network.failNode(node!);
+  network.failNode(node);
   await network.restart();
   await network.advance(25 * MINUTE_MS);
-  expect(network.holdReasons(node!)).toEqual(["cooldown"]);
+  expect(network.holdReasons(node)).toEqual(["cooldown"]);
   expect(episodeStates(network)).toEqual(["healed"]);
   await network.advance(40 * MINUTE_MS);
   expect(episodeStates(network)).toHaveLength(2);
@@ -183,9 +186,7 @@ test("of two policies on one node the first one acts, and the other names it as 
     rebootOffline({ name: "second-to-fire", forMs: 5 * MINUTE_MS }),
     rebootOffline({ name: "also", forMs: 5 * MINUTE_MS }),
   ];
-  const network = await startQuietNetwork({ config: remediationConfig(policies) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network } = await startWithFailedNode({ config: remediationConfig(policies) });
   await network.advance(30 * MINUTE_MS);
   expect(network.episodes()).toMatchObject([{ policy: "second-to-fire", state: "healed" }]);
   expect(network.decisions().filter(({ policy }) => policy === "also")[0]!.blockers).toMatchObject([

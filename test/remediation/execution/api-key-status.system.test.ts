@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf, notificationsOf } from "../../harness/remediation-results.ts";
 
 for (const status of [401, 403] as const) {
@@ -24,8 +24,7 @@ for (const status of [401, 403] as const) {
 }
 
 test("after a restart with a valid key an action is tried immediately, and the rejection is resolved", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "status", status: 403 }, "POST");
   await network.advanceUntil(() => notificationsOf(network, "credentials").length > 0);
   network.setFault(null);

@@ -6,7 +6,12 @@ import type { Transport } from "../../../src/model/ports.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import {
+  listsOnlySettings,
+  type QuietNetwork,
+  startQuietNetwork,
+  startWithFailedNode,
+} from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 
@@ -28,8 +33,7 @@ function eventsOf(network: QuietNetwork, { id, node }: Pick<Action, "id" | "node
 
 test("every POST is preceded by its journaled intent, a read of the node, and the journaled state `posting`", async () => {
   const policy = rebootOffline({ steps: [steps.disconnect, steps.reboot, steps.quarantine] });
-  const network = await startQuietNetwork({ config: remediationConfig([policy]) });
-  network.failNode(network.nodes("us-east")[0]!, "operator");
+  const { network } = await startWithFailedNode({ config: remediationConfig([policy]), remedy: "operator" });
   await network.advance(40 * MINUTE_MS);
   expect(actionLines(network)).toHaveLength(3);
   for (const action of network.actions()) {
@@ -48,11 +52,10 @@ test("every POST is preceded by its journaled intent, a read of the node, and th
 });
 
 test("the journal before a POST has the whole request and its time", async () => {
-  const network = await startQuietNetwork({
+  const { network, node } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ steps: [steps.quarantine] })]),
+    remedy: "operator",
   });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "operator");
   await network.advance(8 * MINUTE_MS);
   const rows = network.events.flatMap((happening) =>
     happening.kind === "commit"
@@ -131,14 +134,14 @@ test("sessions whose walk began before an action do not end its step", async () 
     pageLimit: 20,
   };
   const step = { ...steps.disconnect, verify: { withinMs: 10 * MINUTE_MS, expect: "sessions.total < 1000" } };
-  const network = await startQuietNetwork({
+  const { network } = await startWithFailedNode({
     clock,
     wrapTransport,
     settings,
     scenario: { sessions: 60 },
     config: remediationConfig([rebootOffline({ steps: [step] })]),
+    remedy: "operator",
   });
-  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.commands().pause("drill");
   await network.advance(20 * MINUTE_MS);
   // The action is sent while the pages of a walk are read.
@@ -223,8 +226,7 @@ test("a journal that fails between the intent and the POST prevents the POST", a
 });
 
 test("an action whose intent was journaled without a response is withdrawn, and another one is sent", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   let isLost = false;
   network.injectedFailures.crashAt = {
     when: "before",
@@ -279,14 +281,12 @@ test("operator commands are rejected while they can't be journaled", async () =>
 });
 
 test("a journal that is lost at exit holds every action", async () => {
-  const network = await startQuietNetwork({
+  const { network, node } = await startWithFailedNode({
     config: remediationConfig([rebootOffline()]),
     lostReason: "the database is damaged",
   });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
   await network.advance(HOUR_MS);
   expect(network.postCount()).toBe(0);
-  expect(network.holdReasons(node!)).toEqual(["journal"]);
+  expect(network.holdReasons(node)).toEqual(["journal"]);
   expect(network.controller().view.status().journal).toBe("the database is damaged");
 });

@@ -2,7 +2,12 @@ import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationConfig, steps, withoutRetries } from "../../harness/policies.ts";
-import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import {
+  onePerRegion,
+  type QuietNetwork,
+  startQuietNetwork,
+  startWithFailedNode,
+} from "../../harness/quiet-network.ts";
 import { episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
 const scenario = { nodes: 24 };
@@ -36,9 +41,11 @@ test("three nodes that nothing heals don't make the policy fall back to dry_run"
 test("a node stays given up if its steps took longer than forget_after", async () => {
   const quarantine = { ...steps.quarantine, durationMs: 65 * MINUTE_MS };
   const quarantineThenNotify = rebootOffline({ steps: [steps.reboot, quarantine, steps.notify], retry });
-  const network = await startQuietNetwork({ config: remediationConfig([quarantineThenNotify]), scenario });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "operator");
+  const { network } = await startWithFailedNode({
+    config: remediationConfig([quarantineThenNotify]),
+    scenario,
+    remedy: "operator",
+  });
   await network.advance(4.5 * HOUR_MS);
   expect(network.episodes().map(({ state }) => state)).toEqual(["given_up", "given_up"]);
   expect(notificationsOf(network, "given_up")).toHaveLength(1);
@@ -46,9 +53,11 @@ test("a node stays given up if its steps took longer than forget_after", async (
 });
 
 test("a node stays given up across a kill at the end of its last episode, until it is healthy", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([spec]), scenario });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "operator");
+  const { network, node } = await startWithFailedNode({
+    config: remediationConfig([spec]),
+    scenario,
+    remedy: "operator",
+  });
   await network.advanceUntil(() => network.postCount() === 2);
   network.injectedFailures.crashAt = {
     when: "after",
@@ -59,7 +68,7 @@ test("a node stays given up across a kill at the end of its last episode, until 
   await network.restart();
   await network.advance(2 * retry.everyMs);
   expect(network.postCount()).toBe(2);
-  const blockers = network.explain(node!).policies[0]!.blockers;
+  const blockers = network.explain(node).policies[0]!.blockers;
   expect(blockers).toMatchObject([
     {
       reason: "retry_limit",
@@ -67,37 +76,39 @@ test("a node stays given up across a kill at the end of its last episode, until 
     },
   ]);
   // An operator repairs it; later it fails again.
-  network.interventions.startFailure(node!, {
+  network.interventions.startFailure(node, {
     failureMode: "outage",
     remedy: "time",
     recoverAt: network.daemon.clock.now() + MINUTE_MS,
   });
   await network.advance(30 * MINUTE_MS);
-  const { holds } = network.explain(node!);
+  const { holds } = network.explain(node);
   expect(holds.filter(({ kind }) => kind === "given_up")).toEqual([]);
   await network.advance(30 * MINUTE_MS);
-  network.failNode(node!);
+  network.failNode(node);
   await network.advance(40 * MINUTE_MS);
   expect(network.postCount()).toBe(3);
   expect(network.episodes().at(-1)).toMatchObject({ state: "healed" });
 });
 
 test("after release a policy tries a given-up node as often as the first time", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([spec]), scenario });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "operator");
+  const { network, node } = await startWithFailedNode({
+    config: remediationConfig([spec]),
+    scenario,
+    remedy: "operator",
+  });
   await network.advanceUntil(() => notificationsOf(network, "given_up").length === 1);
   await network.advance(2 * retry.everyMs);
   expect(network.postCount()).toBe(2);
-  expect(await network.commands().release(node!)).toEqual({
+  expect(await network.commands().release(node)).toEqual({
     ok: true,
     value: expect.stringMatching(/^[a-z]+-\d+ is released; reboot-offline may try it again$/),
   });
-  expect(await network.commands().release(node!)).toMatchObject({
+  expect(await network.commands().release(node)).toMatchObject({
     ok: false,
     error: { kind: "not_found" },
   });
-  expect(network.explain(node!).holds).toEqual([]);
+  expect(network.explain(node).holds).toEqual([]);
   network.kill();
   await network.restart();
   await network.advanceUntil(() => notificationsOf(network, "given_up").length === 2);
@@ -163,8 +174,7 @@ test("a node is given up although the first of the episodes in a row ended more 
   const monthly = { episodes: 2, everyMs: 29 * DAY_MS, forgetAfterMs: 30 * DAY_MS };
   const quarantine = { ...steps.quarantine, durationMs: 2 * DAY_MS };
   const config = remediationConfig([rebootOffline({ steps: [steps.reboot, quarantine], retry: monthly })]);
-  const network = await startQuietNetwork({ config, scenario });
-  network.failNode(network.nodes("us-east")[0]!, "operator");
+  const { network } = await startWithFailedNode({ config, scenario, remedy: "operator" });
   await network.advanceUntil(() => network.episodes()[0]?.state === "quarantined");
   await network.restart({ downMs: 2 * DAY_MS });
   await network.advance(HOUR_MS);
@@ -178,8 +188,7 @@ test("a node is given up although the first of the episodes in a row ended more 
 });
 
 test("a node is still counted as given up after its episodes were forgotten", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([spec]), scenario });
-  network.failNode(network.nodes("us-east")[0]!, "operator");
+  const { network } = await startWithFailedNode({ config: remediationConfig([spec]), scenario, remedy: "operator" });
   await network.advanceUntil(() => notificationsOf(network, "given_up").length > 0);
   await network.restart({ downMs: 31 * DAY_MS });
   await network.advance(20 * MINUTE_MS);

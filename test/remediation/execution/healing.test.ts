@@ -1,13 +1,11 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { rebootOffline, remediationConfig, steps, withoutRetries } from "../../harness/policies.ts";
-import { noFailureRates, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { noFailureRates, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { actionLines, notificationsOf } from "../../harness/remediation-results.ts";
 
 test("a node that a reboot heals is rebooted once, verified with proof, and its episode closes as healed", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   await network.advance(40 * MINUTE_MS);
   expect(network.posts()).toEqual([{ endpoint: "POST /v1/nodes/{id}/reboot", status: 200, count: 1 }]);
   expect(network.actions()).toMatchObject([
@@ -18,9 +16,9 @@ test("a node that a reboot heals is rebooted once, verified with proof, and its 
 });
 
 test("a node is not acted on before `when` was observed true for `for`", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ forMs: 15 * MINUTE_MS })]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network } = await startWithFailedNode({
+    config: remediationConfig([rebootOffline({ forMs: 15 * MINUTE_MS })]),
+  });
   await network.advance(15 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   await network.advance(2 * MINUTE_MS);
@@ -28,9 +26,10 @@ test("a node is not acted on before `when` was observed true for `for`", async (
 });
 
 test("a node that only a forced reboot heals gets a reboot first, and the forced one only after that was ineffective", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "forced_reboot");
+  const { network, node } = await startWithFailedNode({
+    config: remediationConfig([rebootOffline()]),
+    remedy: "forced_reboot",
+  });
   await network.advance(15 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: null"]);
   await network.advance(30 * MINUTE_MS);
@@ -43,11 +42,10 @@ test("a node that only a forced reboot heals gets a reboot first, and the forced
 const allSteps = [steps.disconnect, steps.reboot, steps.force, steps.quarantine, steps.notify];
 
 test("a node that nothing heals gets every step, one at a time, and is then given up with a notification", async () => {
-  const network = await startQuietNetwork({
+  const { network, node } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ steps: allSteps, retry: withoutRetries })]),
+    remedy: "operator",
   });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "operator");
   await network.advance(HOUR_MS);
   expect(actionLines(network)).toEqual([
     "disconnect: ineffective",
@@ -55,7 +53,7 @@ test("a node that nothing heals gets every step, one at a time, and is then give
     "forced reboot: ineffective",
     "quarantine: verified",
   ]);
-  expect(network.status(node!)).toBe("quarantined");
+  expect(network.status(node)).toBe("quarantined");
   expect(network.episodes()).toMatchObject([{ node, state: "quarantined", acted: 4 }]);
   await network.advance(2 * HOUR_MS);
   // After the quarantine the node is still unhealthy, and after `for` the last step notifies.
@@ -68,31 +66,27 @@ test("a node that nothing heals gets every step, one at a time, and is then give
 test("a node that was not healed is tried again after retry.every, and is given up after retry.episodes, even beyond forget_after", async () => {
   const retry = { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 4 * HOUR_MS };
   const config = remediationConfig([rebootOffline({ steps: [steps.reboot], retry })]);
-  const network = await startQuietNetwork({ config });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "operator");
+  const { network, node } = await startWithFailedNode({ config, remedy: "operator" });
   await network.advance(30 * MINUTE_MS);
   expect(network.episodes()).toMatchObject([{ state: "given_up" }]);
-  expect(network.holdReasons(node!)).toEqual(["cooldown", "retry_wait"]);
+  expect(network.holdReasons(node)).toEqual(["cooldown", "retry_wait"]);
   await network.advance(HOUR_MS + 15 * MINUTE_MS);
   expect(network.episodes()).toMatchObject([{ state: "given_up" }, { state: "given_up" }]);
   const [first, second] = network.episodes();
   expect(second!.openedAt - first!.closedAt!).toBeGreaterThanOrEqual(retry.everyMs);
   await network.advance(2 * HOUR_MS);
   expect(network.postCount()).toBe(2);
-  expect(network.holdReasons(node!)).toEqual(["retry_limit"]);
+  expect(network.holdReasons(node)).toEqual(["retry_limit"]);
   expect(notificationsOf(network, "given_up")).toHaveLength(1);
   await network.advance(45 * MINUTE_MS);
   expect(network.postCount()).toBe(2);
 });
 
 test("a node that becomes unhealthy again within clear_for stays in its episode, and gets the next step after `for`", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   await network.advance(12 * MINUTE_MS);
   expect(network.episodes()).toMatchObject([{ state: "recovering" }]);
-  network.failNode(node!, "forced_reboot");
+  network.failNode(node, "forced_reboot");
   await network.advance(5 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   await network.advance(30 * MINUTE_MS);
@@ -115,15 +109,13 @@ test("a node that recovers without an action before its step is not acted on, an
 });
 
 test("a reboot whose node does not come back gets its time once more, and is then ineffective", async () => {
-  const network = await startQuietNetwork({
+  const { network, node } = await startWithFailedNode({
     config: remediationConfig([rebootOffline()]),
     scenario: { rates: { ...noFailureRates, rebootMs: 5 * HOUR_MS } },
   });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
   await network.advance(25 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: null"]);
-  expect(network.status(node!)).toBe("rebooting");
+  expect(network.status(node)).toBe("rebooting");
   await network.advance(3 * MINUTE_MS);
   expect(actionLines(network)[0]).toBe("reboot: ineffective");
 });

@@ -2,7 +2,12 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import {
+  listsAndDetailsSettings,
+  type QuietNetwork,
+  startQuietNetwork,
+  startWithFailedNode,
+} from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 
 const oneReboot = remediationConfig([rebootOffline({ steps: [steps.reboot] })]);
@@ -25,19 +30,17 @@ test("a node that an operator repairs after our reboot had no effect does not co
 });
 
 test("a node that an operator quarantines after our reboot does not count as healed when it is released", async () => {
-  const network = await startQuietNetwork({ config: oneReboot });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "operator");
+  const { network, node } = await startWithFailedNode({ config: oneReboot, remedy: "operator" });
   await network.advanceUntil(() => network.postCount() === 1);
   await network.advance(MINUTE_MS);
-  network.interventions.quarantine(node!, network.daemon.clock.now() + 3 * MINUTE_MS);
-  network.interventions.startFailure(node!, {
+  network.interventions.quarantine(node, network.daemon.clock.now() + 3 * MINUTE_MS);
+  network.interventions.startFailure(node, {
     failureMode: "outage",
     remedy: "time",
     recoverAt: network.daemon.clock.now(),
   });
   await network.advance(40 * MINUTE_MS);
-  expect(network.status(node!)).toBe("online");
+  expect(network.status(node)).toBe("online");
   expect(episodeStates(network)).toEqual(["cleared"]);
   expect(isProven(network)).toBe(false);
 });

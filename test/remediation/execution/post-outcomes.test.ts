@@ -4,7 +4,7 @@ import type { FaultKind } from "../../../src/config/schema/scenario.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { defaultServiceOptions, SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig, steps, withoutRetries } from "../../harness/policies.ts";
-import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import {
   actionLines,
   episodeStates,
@@ -25,8 +25,9 @@ const doubtful: readonly (readonly [what: string, fault: FaultKind, done: boolea
 
 for (const [what, fault, done] of doubtful) {
   test(`when ${what}, the action is in doubt: it is not sent again, and observation settles it`, async () => {
-    const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ steps: [steps.reboot] })]) });
-    network.failNode(network.nodes("us-east")[0]!);
+    const { network } = await startWithFailedNode({
+      config: remediationConfig([rebootOffline({ steps: [steps.reboot] })]),
+    });
     network.setFault(fault, "POST");
     await network.advance(7 * MINUTE_MS);
     expect(network.actions()).toMatchObject([{ state: "sent", inDoubt: true, outcome: null }]);
@@ -38,15 +39,13 @@ for (const [what, fault, done] of doubtful) {
 }
 
 test("after an action in doubt that had no effect the next step follows, and it counts against max_actions", async () => {
-  const network = await startQuietNetwork({
+  const { network, node } = await startWithFailedNode({
     config: remediationConfig([rebootOffline()], { maxActions: { amount: 1, perMs: HOUR_MS } }),
   });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
   network.setFault({ kind: "reset" }, "POST");
   await network.advance(30 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: ineffective"]);
-  expect(network.holdReasons(node!)).toEqual(["max_actions"]);
+  expect(network.holdReasons(node)).toEqual(["max_actions"]);
 });
 
 for (const status of [401, 403] as const) {
@@ -74,8 +73,7 @@ for (const status of [401, 403] as const) {
 
 test("a key without the scope for actions does not affect the collectors, and no episode is given up for it", async () => {
   const keys = [{ key: SIMULATION_KEY, scopes: ["nodes:read", "sessions:read"] }];
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), scenario: { keys } });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]), scenario: { keys } });
   await network.advance(HOUR_MS);
   expect(episodeStates(network)).toEqual(["firing"]);
   expect(network.daemon.snapshots.last!.fleet.lastWalk).toMatchObject({ complete: true });
@@ -84,9 +82,7 @@ test("a key without the scope for actions does not affect the collectors, and no
 });
 
 test("a 503 with Retry-After: 900 to the action on one node delays no other call", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   const fault = { kind: "status", status: 503, retryAfter: "900" } as const;
   network.setFault(fault, "POST");
   await network.advanceUntil(() => network.postCount() === 1);
@@ -98,8 +94,7 @@ test("a 503 with Retry-After: 900 to the action on one node delays no other call
 });
 
 test("after a 429 the same step is sent again, not before Retry-After", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "status", status: 429, retryAfter: "100" }, "POST");
   await network.advance(6 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: failed"]);
@@ -112,8 +107,7 @@ test("after a 429 the same step is sent again, not before Retry-After", async ()
 });
 
 test("with a 429 and Retry-After: 0 to every POST, a step has at most five attempts, all counted by max_actions", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   network.setFault({ kind: "status", status: 429, retryAfter: "0" }, "POST");
   await network.advance(3 * HOUR_MS);
   expect(network.postCount()).toBe(5);
@@ -127,8 +121,7 @@ test("with a 429 and Retry-After: 0 to every POST, a step has at most five attem
 
 test("attempts that are answered with 429 use up max_actions", async () => {
   const maxActions = { amount: 3, perMs: HOUR_MS };
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()], { maxActions }) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()], { maxActions }) });
   network.setFault({ kind: "status", status: 429, retryAfter: "0" }, "POST");
   await network.advance(50 * MINUTE_MS);
   expect(network.postCount()).toBe(3);
@@ -144,8 +137,9 @@ const rejections: readonly (readonly [what: string, status: number])[] = [
 
 for (const [what, status] of rejections) {
   test(`${what} to a POST gives the episode up, with a notification`, async () => {
-    const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ retry: withoutRetries })]) });
-    network.failNode(network.nodes("us-east")[0]!);
+    const { network } = await startWithFailedNode({
+      config: remediationConfig([rebootOffline({ retry: withoutRetries })]),
+    });
     network.setFault({ kind: "status", status }, "POST");
     await network.advance(30 * MINUTE_MS);
     expect(network.postCount()).toBe(1);
@@ -156,8 +150,10 @@ for (const [what, status] of rejections) {
 }
 
 test("an answer with `success: false` is a refusal, whatever its status", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]), wrapTransport: refusing });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({
+    config: remediationConfig([rebootOffline()]),
+    wrapTransport: refusing,
+  });
   await network.advance(30 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ outcome: "refused", detail: expect.stringContaining("not today") }]);
   expect(episodeStates(network)).toEqual(["given_up"]);
@@ -195,19 +191,20 @@ test("an action whose node can't be read is not sent, and is tried again less an
 const replies = ["success", "empty_object", "no_content"] as const;
 for (const actionReply of replies) {
   test(`a service that answers a reboot with ${actionReply.replace("_", " ")} is understood`, async () => {
-    const network = await startQuietNetwork({
+    const { network } = await startWithFailedNode({
       config: remediationConfig([rebootOffline()]),
       scenario: { service: { ...defaultServiceOptions, actionReply } },
     });
-    network.failNode(network.nodes("us-east")[0]!);
     await network.advance(30 * MINUTE_MS);
     expect(network.actions()).toMatchObject([{ outcome: "verified", inDoubt: false }]);
   });
 }
 
 test("if the service restarts during an episode, the action is verified once it is back", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
+  const { network } = await startWithFailedNode({
+    config: remediationConfig([rebootOffline()]),
+    remedy: "forced_reboot",
+  });
   await network.advance(8 * MINUTE_MS);
   network.setFault({ kind: "reset" });
   await network.advance(2 * MINUTE_MS);
@@ -218,8 +215,7 @@ test("if the service restarts during an episode, the action is verified once it 
 });
 
 test("while the service is down for hours no node is acted on, and an earlier action is verified when it is back", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   await network.advanceUntil(() => network.postCount() > 0);
   network.setFault({ kind: "hang" });
   await network.advance(2 * HOUR_MS);
@@ -240,8 +236,7 @@ for (const [what, echoed, hours] of [
       path.endsWith("/quarantine") ? JSON.stringify({ ...JSON.parse(body), duration_minutes: echoed }) : null,
     );
     const config = remediationConfig([rebootOffline({ steps: [steps.quarantine] })]);
-    const network = await startQuietNetwork({ wrapTransport, config });
-    network.failNode(network.nodes("us-east")[0]!, "operator");
+    const { network } = await startWithFailedNode({ wrapTransport, config, remedy: "operator" });
     await network.advanceUntil(() => episodeStates(network)[0] === "quarantined");
     const [{ sentAt }, { quarantine }] = [network.actions()[0]!, network.episodes()[0]!];
     expect(quarantine).toMatchObject({ endsAt: sentAt! + hours * HOUR_MS });

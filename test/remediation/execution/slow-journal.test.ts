@@ -4,7 +4,7 @@ import type { Mode } from "../../../src/model/policy/policy.ts";
 import type { ActionState } from "../../../src/model/remediation/episode.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { createSlowStore, listsOnlySettings, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { createSlowStore, listsOnlySettings, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { businessLimits, START_MS } from "../../harness/virtual-daemon.ts";
 
 /** A network whose journal takes some time to write an action in a state. */
@@ -17,8 +17,7 @@ async function startWithSlowJournal(slowState: ActionState, delayMs: DurationMs,
     return delayMs;
   });
   const config = remediationConfig([rebootOffline({ mode })]);
-  const network = await startQuietNetwork({ config, clock, store });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config, clock, store });
   return { network, slow };
 }
 
@@ -86,13 +85,11 @@ test("an action whose node was read before a slow commit is not sent on old data
 test("an action that the limits delay for too long after the read of its node names them", async () => {
   const node_management = { requests: 3, burst: 6, windowMs: MINUTE_MS };
   const limits = { ...businessLimits, categories: { ...businessLimits.categories, node_management } };
-  const network = await startQuietNetwork({
+  const { network, node } = await startWithFailedNode({
     config: remediationConfig([rebootOffline()]),
     settings: { ...listsOnlySettings, limits },
   });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
-  await network.advanceUntil(() => network.holdReasons(node!).includes("backoff"));
+  await network.advanceUntil(() => network.holdReasons(node).includes("backoff"));
   expect(network.actions().at(-1)).toMatchObject({
     state: "ended",
     detail:

@@ -4,7 +4,12 @@ import type { Step } from "../../../src/model/policy/policy.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits, withoutRetries } from "../../harness/policies.ts";
-import { listsOnlySettings, onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
+import {
+  listsOnlySettings,
+  onePerRegion,
+  startQuietNetwork,
+  startWithFailedNode,
+} from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
 import { everyMinuteSettings, START_MS } from "../../harness/virtual-daemon.ts";
 
@@ -43,10 +48,10 @@ test("a step ends as soon as its expectation holds, and is ineffective if `when`
 
 test("an expectation that held before the action does not end the step while `when` is true", async () => {
   const step = expecting(steps.reboot, "node.uptime_hours >= 0");
-  const network = await startQuietNetwork({
+  const { network } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ steps: [step, steps.force] })]),
+    remedy: "forced_reboot",
   });
-  network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
   await network.advanceUntil(() => network.postCount() === 1);
   await network.advance(9 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: null"]);
@@ -69,8 +74,7 @@ test("an expectation that held before the action ends the step once it was false
 
 test("a step whose expectation never holds ends when its time is up, with the result of `when`", async () => {
   const step = expecting(steps.reboot, "node.uptime_hours < 0");
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ steps: [step] })]) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline({ steps: [step] })]) });
   await network.advance(14 * MINUTE_MS);
   expect(actionLines(network)).toEqual(["reboot: null"]);
   await network.advance(3 * MINUTE_MS);
@@ -235,11 +239,11 @@ test("a quarantine lasts as long as the service replied, if that differs from th
       return service.request(body === undefined ? request : { ...request, body }, signal);
     },
   });
-  const network = await startQuietNetwork({
+  const { network } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ steps: [hide, steps.notify] })]),
     wrapTransport: half,
+    remedy: "operator",
   });
-  network.failNode(network.nodes("us-east")[0]!, "operator");
   await network.advance(15 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["quarantined"]);
   // It ended in time: no operator lifted it.
@@ -267,8 +271,7 @@ test("an operator who lifts a quarantine before it is verified ends the episode,
 });
 
 test("a step is verified by data from after it was sent, not by an earlier record", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   await network.advanceUntil(() => network.postCount() > 0);
   // For a while neither lists nor single nodes can be read.
   network.setFault({ kind: "hang" }, "GET /v1/nodes");

@@ -4,7 +4,12 @@ import type { Transport } from "../../../src/model/ports.ts";
 import { CLOCK_FACT, JournalClock } from "../../../src/remediation/state/journal-clock.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import {
+  onePerRegion,
+  type QuietNetwork,
+  startQuietNetwork,
+  startWithFailedNode,
+} from "../../harness/quiet-network.ts";
 import { episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
 import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 
@@ -94,15 +99,13 @@ test("a wall clock that is 2 h ahead at the start neither frees max_actions nor 
 });
 
 test("after a long downtime a wrong wall clock holds every action until it is right", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   network.daemon.clock.stepWallClock(JUMP_MS);
   await network.restart({ downMs: DAY_MS });
   await network.advance(20 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
-  expect(network.holdReasons(node!)).toEqual(["service_clock"]);
-  expect(network.explain(node!).policies[0]!.blockers[0]!.detail).toMatch(/wall clock .* is 100d ahead of/);
+  expect(network.holdReasons(node)).toEqual(["service_clock"]);
+  expect(network.explain(node).policies[0]!.blockers[0]!.detail).toMatch(/wall clock .* is 100d ahead of/);
   network.daemon.clock.stepWallClock(-JUMP_MS);
   await network.advance(2 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
@@ -110,9 +113,7 @@ test("after a long downtime a wrong wall clock holds every action until it is ri
 });
 
 test("if the clocks still disagree after a long downtime, the hold ends after an hour, by the earlier clock", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   network.daemon.clock.stepWallClock(JUMP_MS);
   await network.restart({ downMs: DAY_MS });
   await network.advance(55 * MINUTE_MS);
@@ -129,12 +130,11 @@ test("a first start with a wall clock that is ahead takes the service's time for
     clock.stepWallClock(JUMP_MS);
     return service;
   };
-  const network = await startQuietNetwork({
+  const { network } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ steps: [steps.reboot] })]),
     clock,
     wrapTransport,
   });
-  network.failNode(network.nodes("us-east")[0]!);
   await network.advance(20 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
   expect(Math.abs(network.actions()[0]!.createdAt - trueTime(network, JUMP_MS))).toBeLessThan(20 * MINUTE_MS);
@@ -192,8 +192,10 @@ test.each([
   // The wall clock then shows the time at which the daemon went down, so one of the two clocks agrees with the journal.
   { downMs: 6 * MINUTE_MS, stepMs: -6 * MINUTE_MS },
 ])("a request for approval from before a downtime of unknown length expires: %o", async ({ downMs, stepMs }) => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ mode: "approve" })]) });
-  network.failNode(network.nodes("us-east")[0]!, "operator");
+  const { network } = await startWithFailedNode({
+    config: remediationConfig([rebootOffline({ mode: "approve" })]),
+    remedy: "operator",
+  });
   await network.advanceUntil(() => network.actions().length > 0);
   network.daemon.clock.stepWallClock(stepMs);
   await network.restart({ downMs });
@@ -209,8 +211,7 @@ test("an approval that is given before the downtime is known is valid for its fu
     approvalTtlMs: 4 * HOUR_MS,
     stormCooldownMs: HOUR_MS,
   });
-  const network = await startQuietNetwork({ config });
-  network.failNode(network.nodes("us-east")[0]!, "operator");
+  const { network } = await startWithFailedNode({ config, remedy: "operator" });
   await network.advanceUntil(() => network.actions().length > 0);
   network.setFault({ kind: "hang" });
   await network.restart({ downMs: 5 * HOUR_MS });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { onePerRegion, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { nodesActedOn } from "../../harness/remediation-results.ts";
 
 const config = remediationConfig([rebootOffline({ forMs: MINUTE_MS })], {
@@ -35,11 +35,10 @@ test("with a new journal max_actions counts as used up evenly over the last hour
 
 test("a limit over a day warms up within an hour", async () => {
   const safety = { maxActions: { amount: 1, perMs: 24 * HOUR_MS } };
-  const network = await startQuietNetwork({
+  const { network } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ forMs: MINUTE_MS })], safety),
     isNewJournal: true,
   });
-  network.failNode(network.nodes("us-east")[0]!);
   await network.advance(50 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
   await network.advance(15 * MINUTE_MS);
@@ -47,12 +46,11 @@ test("a limit over a day warms up within an hour", async () => {
 });
 
 test("a dry run does not wait for a new journal", async () => {
-  const network = await startQuietNetwork({
+  const { network } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ mode: "dry_run", forMs: MINUTE_MS })]),
     isNewJournal: true,
     store: createMemoryStateStore(),
   });
-  network.failNode(network.nodes("us-east")[0]!);
   await network.advance(8 * MINUTE_MS);
   expect(network.actions()).toMatchObject([{ dryRun: true }]);
 });

@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { SHUTDOWN_BUDGET } from "../../../src/daemon/shutdown.ts";
 import type { ActionState } from "../../../src/model/remediation/episode.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, notificationsOf } from "../../harness/remediation-results.ts";
 
 /** Kills the process right after an action of that state reaches the disk, or right before. */
@@ -14,14 +14,14 @@ function crashAt(network: QuietNetwork, state: ActionState, when: "before" | "af
 }
 
 test("a timer continues after a restart, and downtime does not count", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ forMs: 20 * MINUTE_MS })]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({
+    config: remediationConfig([rebootOffline({ forMs: 20 * MINUTE_MS })]),
+  });
   await network.advance(11 * MINUTE_MS);
   network.kill();
   await network.restart({ downMs: 2 * HOUR_MS });
   await network.advance(5 * MINUTE_MS);
-  const { timer } = network.explain(node!).policies[0]!;
+  const { timer } = network.explain(node).policies[0]!;
   expect(timer).toMatchObject({ state: "pending" });
   expect(timer!.trueMs).toBeGreaterThan(11 * MINUTE_MS);
   expect(timer!.trueMs).toBeLessThan(17 * MINUTE_MS);
@@ -31,8 +31,7 @@ test("a timer continues after a restart, and downtime does not count", async () 
 });
 
 test("an intent that a crash left is withdrawn at the start, and a node that is still unhealthy gets a new action", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   crashAt(network, "intended");
   await network.advance(10 * MINUTE_MS);
   expect(network.postCount()).toBe(0);
@@ -48,8 +47,7 @@ test("an intent that a crash left is withdrawn at the start, and a node that is 
 });
 
 test("after a crash right before `posting` is journaled, nothing was sent, and nothing is in doubt", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   crashAt(network, "posting", "before");
   await network.advance(10 * MINUTE_MS);
   await network.restart();
@@ -59,8 +57,7 @@ test("after a crash right before `posting` is journaled, nothing was sent, and n
 });
 
 test("after a crash right after `posting` is journaled, the action is in doubt: it is not sent again, but verified", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   crashAt(network, "posting");
   await network.advance(6 * MINUTE_MS);
   expect(network.isAlive()).toBe(false);
@@ -92,8 +89,7 @@ test("an action that was being sent ends in doubt if its episode is closed, and 
 });
 
 test("after a crash before the answer is journaled, the action is in doubt, and observation proves the reboot", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config: remediationConfig([rebootOffline()]) });
   crashAt(network, "sent", "before");
   await network.advance(10 * MINUTE_MS);
   expect(network.postCount()).toBe(1);
@@ -105,8 +101,10 @@ test("after a crash before the answer is journaled, the action is in doubt, and 
 });
 
 test("an action that was under way when the daemon stopped is verified after the restart", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-  network.failNode(network.nodes("us-east")[0]!, "forced_reboot");
+  const { network } = await startWithFailedNode({
+    config: remediationConfig([rebootOffline()]),
+    remedy: "forced_reboot",
+  });
   await network.advance(7 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["acting"]);
   await network.restart();
@@ -153,8 +151,7 @@ test("a daemon that is stopped while a POST hangs aborts it after seven seconds,
 const hidden = rebootOffline({ steps: [steps.quarantine, steps.notify] });
 
 test("if our quarantine ends while the daemon is down, probation follows, not another quarantine", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([hidden]) });
-  network.failNode(network.nodes("us-east")[0]!, "operator");
+  const { network } = await startWithFailedNode({ config: remediationConfig([hidden]), remedy: "operator" });
   await network.advance(15 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["quarantined"]);
   network.kill();
@@ -168,9 +165,7 @@ test("if our quarantine ends while the daemon is down, probation follows, not an
 });
 
 test("a restart during our quarantine or its probation changes nothing", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([hidden]) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "operator");
+  const { network } = await startWithFailedNode({ config: remediationConfig([hidden]), remedy: "operator" });
   await network.advance(15 * MINUTE_MS);
   await network.restart();
   await network.advance(HOUR_MS);
@@ -186,10 +181,9 @@ test("a restart during our quarantine or its probation changes nothing", async (
 });
 
 test("a restart while clear_for runs changes nothing", async () => {
-  const network = await startQuietNetwork({
+  const { network } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ clearForMs: 20 * MINUTE_MS })]),
   });
-  network.failNode(network.nodes("us-east")[0]!);
   await network.advance(15 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["recovering"]);
   await network.restart();

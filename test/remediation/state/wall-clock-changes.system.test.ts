@@ -3,7 +3,7 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { startQuietNetwork } from "../../harness/quiet-network.ts";
+import { startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
 import { isLongRun } from "../../harness/run-length.ts";
 import { everyMinuteSettings, START_MS } from "../../harness/virtual-daemon.ts";
@@ -27,10 +27,10 @@ for (const hours of [-30, 5]) {
 
   test(`a wall clock change of ${hours} h during an episode only holds its action until the next walk`, async () => {
     const retry = { episodes: 5, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
-    const network = await startQuietNetwork({
+    const { network } = await startWithFailedNode({
       config: remediationConfig([rebootOffline({ steps: [steps.reboot], retry })]),
+      remedy: "operator",
     });
-    network.failNode(network.nodes("us-east")[0]!, "operator");
     await network.advance(3 * MINUTE_MS);
     network.daemon.clock.stepWallClock(hours * HOUR_MS);
     await network.advance(MINUTE_MS);
@@ -53,18 +53,16 @@ for (const hours of [-30, 5]) {
 }
 
 test("a wall clock that is set back during a restart makes a cooldown neither longer nor shorter", async () => {
-  const network = await startQuietNetwork({
+  const { network, node } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ steps: [steps.reboot] })], { cooldownMs: HOUR_MS }),
   });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
   await network.advance(30 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["healed"]);
-  network.failNode(node!);
+  network.failNode(node);
   network.daemon.clock.stepWallClock(-24 * HOUR_MS);
   await network.restart();
   await network.advance(35 * MINUTE_MS);
-  expect(network.holdReasons(node!)).toEqual(["cooldown"]);
+  expect(network.holdReasons(node)).toEqual(["cooldown"]);
   await network.advance(35 * MINUTE_MS);
   expect(network.postCount()).toBe(2);
 });

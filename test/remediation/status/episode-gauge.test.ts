@@ -5,7 +5,7 @@ import type { Episode } from "../../../src/model/remediation/episode.ts";
 import { RemediationRecords } from "../../../src/policy/remediation-records.ts";
 import { EPISODE_SERIES_MAX, setEpisodeGauge } from "../../../src/remediation/status/gauges.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { type QuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { episodeOf } from "../../journal/arbitrary-changes.ts";
 
 /** Returns the labels of the rendered series. */
@@ -29,11 +29,9 @@ const series = (state: string, action: string, policy = "reboot-offline") =>
   `policy="${policy}",state="${state}",action="${action}"`;
 
 test("an open episode has a series with the last action sent, and none once it is over", async () => {
-  const network = await startQuietNetwork({
+  const { network } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ steps: [steps.disconnect, steps.reboot] })]),
   });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
   expect((await seriesOverTime(network, 60)).filter((shown) => shown !== series("firing", "none"))).toEqual([
     "",
     series("acting", "disconnect"),
@@ -45,8 +43,7 @@ test("an open episode has a series with the last action sent, and none once it i
 
 test("an episode of a dry run has a series with the action it would have sent, and a stopped daemon has none", async () => {
   const config = remediationConfig([rebootOffline({ mode: "dry_run", steps: [steps.reboot] })]);
-  const network = await startQuietNetwork({ config });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config });
   await network.advanceUntil(() => network.episodes().some(({ state }) => state === "acting"));
   expect(await seriesOverTime(network, 1)).toEqual([series("acting", "reboot")]);
   await network.stop();

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 
 const notOnline = { when: 'node.status != "online"', forMs: HOUR_MS };
 
@@ -19,12 +19,10 @@ test("while our reboot of a node is under way, every policy reports it as ours, 
     rebootOffline({ name: "other", ...notOnline }),
     rebootOffline({ name: "dry-run", mode: "dry_run", ...notOnline }),
   ];
-  const network = await startQuietNetwork({ config: remediationConfig(policies) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!);
+  const { network, node } = await startWithFailedNode({ config: remediationConfig(policies) });
   await network.advanceUntil(() => network.actions().some(({ rebootingSeen }) => rebootingSeen));
   const [action] = network.actions();
-  const blockers = blockersBy(network, node!);
+  const blockers = blockersBy(network, node);
   const rebooting = `status: it is being rebooted by ${action!.id} (policy reboot-offline)`;
   expect(blockers["reboot-offline"]).toEqual([]);
   expect(blockers.other).toContain(rebooting);
@@ -37,13 +35,11 @@ test("while our quarantine of a node lasts, other policies report that it is our
     rebootOffline({ steps: [steps.quarantine] }),
     rebootOffline({ name: "dry-run", mode: "dry_run", ...notOnline }),
   ];
-  const network = await startQuietNetwork({ config: remediationConfig(policies) });
-  const [node] = network.nodes("us-east");
-  network.failNode(node!, "operator");
+  const { network, node } = await startWithFailedNode({ config: remediationConfig(policies), remedy: "operator" });
   await network.advance(15 * MINUTE_MS);
-  expect(network.status(node!)).toBe("quarantined");
+  expect(network.status(node)).toBe("quarantined");
   const [episode] = network.episodes();
-  expect(blockersBy(network, node!)["dry-run"]).toEqual([
+  expect(blockersBy(network, node)["dry-run"]).toEqual([
     `status: it is quarantined by ${episode!.id} (policy reboot-offline)`,
   ]);
 });
@@ -87,8 +83,7 @@ test("during a mass event a node is explained in many steps, and holds that begi
 
 test("every step that is acted on has its own decision row", async () => {
   const config = remediationConfig([rebootOffline({ steps: [steps.disconnect, steps.reboot, steps.force] })]);
-  const network = await startQuietNetwork({ config });
-  network.failNode(network.nodes("us-east")[0]!, "operator");
+  const { network } = await startWithFailedNode({ config, remedy: "operator" });
   await network.advance(HOUR_MS);
   expect(network.actions()).toHaveLength(3);
   const acts = network.decisions().filter(({ verdict }) => verdict === "act");

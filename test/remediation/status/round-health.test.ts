@@ -2,15 +2,14 @@ import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { ok, type Result } from "../../../src/base/result.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 
 const query = { kind: "query", query: "up == 0" } as const;
 
 /** Starts a network with a failed node, whose policy asks `blocks` before it acts. */
-async function startWithFailedNode(blocks: () => Promise<Result<boolean, string>>): Promise<QuietNetwork> {
+async function startWithBlockers(blocks: () => Promise<Result<boolean, string>>): Promise<QuietNetwork> {
   const config = remediationConfig([rebootOffline({ blockedBy: [query] })]);
-  const network = await startQuietNetwork({ config, externalBlockers: { blocks } });
-  network.failNode(network.nodes("us-east")[0]!);
+  const { network } = await startWithFailedNode({ config, externalBlockers: { blocks } });
   return network;
 }
 
@@ -25,7 +24,7 @@ async function minutesSinceSuccess({ daemon }: QuietNetwork): Promise<number> {
 
 test("rounds that fail are shown with their error until one succeeds", async () => {
   let isBroken = true;
-  const network = await startWithFailedNode(() =>
+  const network = await startWithBlockers(() =>
     isBroken ? Promise.reject(new Error("this must not happen")) : Promise.resolve(ok(false)),
   );
   expect(failureOf(network)).toBeNull();
@@ -44,7 +43,7 @@ test("rounds that fail are shown with their error until one succeeds", async () 
 });
 
 test("a round that does not end is shown after 15 minutes", async () => {
-  const network = await startWithFailedNode(() => new Promise(() => {}));
+  const network = await startWithBlockers(() => new Promise(() => {}));
   await network.advance(15 * MINUTE_MS);
   expect(failureOf(network)).toBeNull();
   await network.advance(10 * MINUTE_MS);

@@ -3,7 +3,6 @@ import { ok } from "../../../src/base/result.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
 import {
   defaultDeps,
-  deferred,
   fetchFrom,
   loggedFields,
   loggedMessages,
@@ -46,13 +45,13 @@ describe("/metrics", () => {
   });
 
   test("does not wait for a reload", async () => {
-    const reload = deferred<Awaited<ReturnType<WebDeps["reload"]>>>();
+    const reload = Promise.withResolvers<Awaited<ReturnType<WebDeps["reload"]>>>();
     const web = await startTestServer({ reload: () => reload.promise });
     const waiting = fetchFrom(web, "/-/reload", { method: "POST" });
     expect((await fetchFrom(web, "/metrics")).status).toBe(200);
     expect((await fetchFrom(web, "/api/v1/nodes?page=x")).status).toBe(400);
     expect((await fetchFrom(web, "/metrics")).status).toBe(200);
-    reload.keep(ok(undefined));
+    reload.resolve(ok(undefined));
     expect((await waiting).status).toBe(200);
   });
 

@@ -12,6 +12,7 @@ import type { WebDeps } from "../../../src/web/api/routes.ts";
 import type { BcryptMatches } from "../../../src/web/http/auth/bcrypt.ts";
 import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
 import { type LoadedWebSettings, loadWebSettings } from "../../../src/web/http/web-settings.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { createTempFolder, type TempFolder } from "../../harness/temp-folder.ts";
 import { completeDeps, log, loggedFields, loggedMessages } from "./test-server.ts";
 
@@ -66,28 +67,23 @@ export async function startServerWithFiles(
       recorded[nameOf(name, labels)] = (recorded[nameOf(name, labels)] ?? 0) + 1;
     },
   };
-  const web = await startWebServer({
+  const started = await startWebServer({
     host: "127.0.0.1",
     port: 0,
     log,
     clock,
     metrics,
     deps: completeDeps(parts.deps),
-    settings: valueOrThrow(settingsIn(folder)),
+    settings: orThrow(settingsIn(folder)),
     ...(parts.bcryptMatches === undefined ? {} : { bcryptMatches: parts.bcryptMatches }),
   });
-  if (!web.ok) throw new Error(web.error);
+  const web = orThrow(started);
   onTestFinished(async () => {
-    await web.value.close(SHUTDOWN_BUDGET.webMs);
+    await web.close(SHUTDOWN_BUDGET.webMs);
     loggedMessages.length = 0;
     loggedFields.length = 0;
   });
-  return { web: web.value, folder, clock, metrics: recorded };
-}
-
-function valueOrThrow<T>(result: Result<T, readonly string[]>): T {
-  if (!result.ok) throw new Error(result.error.join("\n"));
-  return result.value;
+  return { web, folder, clock, metrics: recorded };
 }
 
 interface HttpResponse {

@@ -9,10 +9,10 @@ import { nextTurn } from "../../../src/platform/event-loop.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
 import { listenProblem } from "../../../src/web/http/listen-address.ts";
 import { startWebServer, type WebServer, type WebServerOptions } from "../../../src/web/http/server.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { getRequest, openConnection } from "./connections.ts";
 import {
   defaultDeps,
-  deferred,
   fetchFrom,
   ignoredMetrics,
   log,
@@ -31,13 +31,13 @@ async function open(web: WebServer, path: string): Promise<IncomingMessage> {
   return response;
 }
 
-/** Starts a server whose scrapes run until `scrape.keep` is called. `asked` resolves when one has begun. */
+/** Starts a server whose scrapes run until `scrape.resolve` is called. `asked` resolves when one has begun. */
 async function startServerWithOpenScrape(clock?: typeof instantClock) {
-  const scrape = deferred<Awaited<ReturnType<WebDeps["scrape"]>>>();
-  const asked = deferred<void>();
+  const scrape = Promise.withResolvers<Awaited<ReturnType<WebDeps["scrape"]>>>();
+  const asked = Promise.withResolvers<void>();
   const deps: Partial<WebDeps> = {
     scrape: () => {
-      asked.keep();
+      asked.resolve();
       return scrape.promise;
     },
   };
@@ -84,7 +84,7 @@ describe("closing", () => {
     const response = open(web, "/metrics");
     await asked.promise;
     const closed = web.close(SHUTDOWN_BUDGET.webMs);
-    scrape.keep(await defaultDeps.scrape({}));
+    scrape.resolve(await defaultDeps.scrape({}));
     expect(await text(await response)).toBe(metricsBody.toString());
     await closed;
   });
@@ -97,7 +97,7 @@ describe("closing", () => {
     socket.write(getRequest("/api/v1/budget"));
     await nextTurn();
     await nextTurn();
-    scrape.keep(await defaultDeps.scrape({}));
+    scrape.resolve(await defaultDeps.scrape({}));
     expect(await received).toMatch(/{"month":1}$/);
     await closed;
   });
@@ -179,10 +179,9 @@ describe("an address", () => {
   });
 
   test("that is a name is only the first address of that name, on which all checks are made", async () => {
-    const web = await startOn("localhost", 0);
-    if (!web.ok) throw new Error(web.error);
-    onTestFinished(() => web.value.close(SHUTDOWN_BUDGET.webMs));
-    const { port } = new URL(web.value.url);
+    const web = orThrow(await startOn("localhost", 0));
+    onTestFinished(() => web.close(SHUTDOWN_BUDGET.webMs));
+    const { port } = new URL(web.url);
     const answered = await Promise.all(
       ["127.0.0.1", "[::1]"].map((host) =>
         fetch(`http://${host}:${port}/-/healthy`).then(
@@ -195,9 +194,8 @@ describe("an address", () => {
   });
 
   test("that is a wildcard is shown as a URL that can be opened", async () => {
-    const web = await startOn("0.0.0.0", 0);
-    if (!web.ok) throw new Error(web.error);
-    expect(web.value.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
-    await web.value.close(SHUTDOWN_BUDGET.webMs);
+    const web = orThrow(await startOn("0.0.0.0", 0));
+    expect(web.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    await web.close(SHUTDOWN_BUDGET.webMs);
   });
 });

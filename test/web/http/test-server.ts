@@ -11,6 +11,7 @@ import type { Query } from "../../../src/web/api/query.ts";
 import type { WebDeps } from "../../../src/web/api/routes.ts";
 import type { StatusSnapshot } from "../../../src/web/api/status-views.ts";
 import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { idleRemediation, recordingCommands } from "../api/remediation-view-fixture.ts";
 
 /** An exposition in two chunks. */
@@ -79,33 +80,26 @@ export const ignoredMetrics = { inc() {}, set() {} };
 
 /** Starts a server on a free port, closed when the test ends. */
 export async function startTestServer(deps: Partial<WebDeps> = {}, clock = stoppedClock): Promise<WebServer> {
-  const web = await startWebServer({
-    host: "127.0.0.1",
-    port: 0,
-    deps: completeDeps(deps),
-    log,
-    clock,
-    metrics: ignoredMetrics,
-  });
-  if (!web.ok) throw new Error(web.error);
+  const web = orThrow(
+    await startWebServer({
+      host: "127.0.0.1",
+      port: 0,
+      deps: completeDeps(deps),
+      log,
+      clock,
+      metrics: ignoredMetrics,
+    }),
+  );
   onTestFinished(async () => {
-    await web.value.close(SHUTDOWN_BUDGET.webMs);
+    await web.close(SHUTDOWN_BUDGET.webMs);
     loggedMessages.length = 0;
     loggedFields.length = 0;
   });
-  return web.value;
+  return web;
 }
 
 /** Sends a request over a new connection. */
 export async function fetchFrom(web: WebServer, path: string, init: RequestInit = {}) {
   const response = await fetch(web.url + path, { ...init, headers: { connection: "close", ...init.headers } });
   return { status: response.status, headers: response.headers, text: await response.text() };
-}
-
-export function deferred<T>() {
-  let keep: (value: T) => void = () => {};
-  const promise = new Promise<T>((resolve) => {
-    keep = resolve;
-  });
-  return { promise, keep };
 }

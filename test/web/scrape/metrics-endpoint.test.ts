@@ -1,13 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer, get, type IncomingMessage, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, get, type IncomingMessage } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { gunzipSync } from "node:zlib";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import type { RenderInput } from "../../../src/metrics/families/family.ts";
 import { MetricsEndpoint, type Scrape, sendScrape } from "../../../src/web/scrape/metrics-endpoint.ts";
+import { listenInTest } from "../../harness/listening-server.ts";
 import { bodyOf } from "../../harness/scrape-body.ts";
 import { referenceRender } from "../../metrics/naive-renderer.ts";
 import { fullInput, openMetricsSamples, promtoolFindings } from "../../metrics/sample-page.ts";
@@ -201,17 +201,10 @@ describe("a scrape that is being sent", () => {
 });
 
 describe("over HTTP", () => {
-  let server: Server | null = null;
-  afterEach(() => {
-    server?.closeAllConnections();
-    server?.close();
-  });
-
   /** Starts a server that sends the scrapes of `answer`, and returns its URL. */
   async function serving(answer: (accept: IncomingMessage["headers"]) => Promise<Scrape>): Promise<string> {
-    server = createServer(async (request, response) => sendScrape(response, await answer(request.headers)));
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`;
+    const server = createServer(async (request, response) => sendScrape(response, await answer(request.headers)));
+    return `http://127.0.0.1:${await listenInTest(server)}/metrics`;
   }
 
   async function servingNodes(count: number): Promise<{ url: string; text: string }> {

@@ -1,17 +1,11 @@
 import { once } from "node:events";
-import { createServer, get, type IncomingMessage, request, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, get, type IncomingMessage, request } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { setImmediate } from "node:timers/promises";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import { MetricsEndpoint, sendScrape } from "../../../src/web/scrape/metrics-endpoint.ts";
-
-let server: Server | null = null;
-afterEach(() => {
-  server?.closeAllConnections();
-  server?.close();
-});
+import { listenInTest } from "../../harness/listening-server.ts";
 
 /** Starts a server that sends the chunks. Returns its URL, a promise of the release, and the errors of sending. */
 async function serving(chunks: Iterable<Uint8Array>) {
@@ -19,11 +13,10 @@ async function serving(chunks: Iterable<Uint8Array>) {
   const revoked = new AbortController().signal;
   const errors: unknown[] = [];
   const scrape = { contentType: "text/plain", contentLength: null, chunks, revoked, release };
-  server = createServer((_request, response) => {
+  const server = createServer((_request, response) => {
     sendScrape(response, scrape).catch((error: unknown) => errors.push(error));
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`, released, errors };
+  return { url: `http://127.0.0.1:${await listenInTest(server)}/metrics`, released, errors };
 }
 
 /** Creates an iterable of `count` chunks that counts the ones taken. Calls `onTaken` before each. */

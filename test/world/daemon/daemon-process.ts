@@ -1,7 +1,4 @@
 import { isDeepStrictEqual } from "node:util";
-import { createApiClient } from "../../../src/api-client/client.ts";
-import { createRateLimiter } from "../../../src/api-client/rate-limiter.ts";
-import { ServiceClock } from "../../../src/api-client/service-clock.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { createCollectedState } from "../../../src/collectors/collected-state.ts";
 import {
@@ -20,8 +17,7 @@ import { RemediationController } from "../../../src/remediation/controller.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import type { Plan } from "../../../src/scheduling/planner.ts";
 import type { VirtualClock } from "../../../src/simulator/clock.ts";
-import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { fixedKey } from "../../harness/virtual-daemon.ts";
+import { createTestClient, createTestRateLimiter } from "../../harness/virtual-daemon.ts";
 import type { Machine } from "./machine.ts";
 
 /** Whether a simulated process is running. */
@@ -192,17 +188,8 @@ async function openProcess(deps: DaemonProcessDeps) {
   const { limits, monthStartsOn } = settings;
   const remediationState = await openRemediationState({ journal, clock, log, lostReason: null });
   const { facts } = remediationState;
-  const rateLimiter = createRateLimiter({ clock, random, log, calls, limits, monthStartsOn, facts, onWait: () => {} });
-  const client = createApiClient({
-    rateLimiter,
-    clock,
-    random,
-    transport: transportOfProcess(deps, lifetime),
-    serviceClock: new ServiceClock(),
-    secret: fixedKey(SIMULATION_KEY),
-    timeoutMs: 10_000,
-    agent: "proxywarden/world",
-  });
+  const rateLimiter = createTestRateLimiter({ clock, random, log, calls, limits, monthStartsOn, facts });
+  const client = createTestClient({ rateLimiter, clock, random, transport: transportOfProcess(deps, lifetime) });
   const collected = createCollectedState(settings, facts, { clock, log, metrics });
   return { common: { clock, random, metrics, log }, journal, rateLimiter, client, remediationState, collected };
 }

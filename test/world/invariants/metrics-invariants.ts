@@ -1,10 +1,11 @@
+import { byName } from "../../../src/base/by-name.ts";
 import { type DurationMs, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
-import type { RenderInput } from "../../../src/metrics/families/family.ts";
 import { NetworkRenderer } from "../../../src/metrics/render/renderer.ts";
 import { COLLECTORS } from "../../../src/model/snapshot.ts";
 import { STARTING_MS, statedStatus } from "../../../src/simulator/api/node-view.ts";
 import { render, textOf } from "../../metrics/naive-renderer.ts";
+import { renderInput } from "../../metrics/snapshot-fixtures.ts";
 import type { DaemonProcess } from "../daemon/daemon-process.ts";
 import type { SimulationParts } from "../daemon/simulation-parts.ts";
 
@@ -138,20 +139,11 @@ async function pageOf(process: DaemonProcess, parts: SimulationParts): Promise<M
   const snapshot = process.snapshot()!;
   const plan = process.plan();
   const now = process.monotonic();
-  const input: RenderInput = {
-    snapshot,
+  const input = renderInput(snapshot, {
     now,
     serviceNowMs: process.serviceTime(now) ?? parts.clock.now(),
-    staleAfterMs: Object.fromEntries(
-      COLLECTORS.map((collector) => [collector, plan[collector]?.freshMs ?? 0]),
-    ) as RenderInput["staleAfterMs"],
-    options: {
-      nodeLabels: ["name", "country", "region", "version"],
-      topCustomers: 20,
-      deny: new Set(),
-      seriesMax: 2_000_000,
-    },
-  };
+    staleAfterMs: byName(COLLECTORS, (collector) => plan[collector]?.freshMs ?? 0),
+  });
   const text = textOf(render(new NetworkRenderer(), input)) + (await process.metrics.render("text"));
   return new Map(
     text.split("\n").flatMap((line) => {

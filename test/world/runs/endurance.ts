@@ -20,6 +20,7 @@ import {
   type SimulatedService,
 } from "../../../src/simulator/http/service.ts";
 import { commandsOf } from "../../harness/operator-commands.ts";
+import { orThrow } from "../../harness/or-throw.ts";
 import { bodyOf } from "../../harness/scrape-body.ts";
 import { scriptOptions } from "../../harness/script-options.ts";
 import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
@@ -123,11 +124,6 @@ const coarseClock = (clock: Clock): Clock => ({
   ...clock,
   sleep: (ms, signal) => clock.sleep(ms === POLL_INTERVAL_MS ? COARSE_POLL_INTERVAL_MS : ms, signal),
 });
-
-function orThrow<T>(result: { ok: true; value: T } | { ok: false; error: readonly (string | object)[] }): T {
-  if (!result.ok) throw new Error(result.error.join("\n"));
-  return result.value;
-}
 
 async function scrape({ runtime }: Run): Promise<string> {
   const answer = await runtime.exposition.scrape({});

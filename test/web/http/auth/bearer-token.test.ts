@@ -4,6 +4,7 @@ import type { Clock, Secret } from "../../../../src/model/ports.ts";
 import { fileSecret, inlineSecret } from "../../../../src/platform/secret-file.ts";
 import { createOperatorAuth } from "../../../../src/web/http/auth/bearer-token.ts";
 import type { WebServer } from "../../../../src/web/http/server.ts";
+import { orThrow } from "../../../harness/or-throw.ts";
 import { createTempFolder } from "../../../harness/temp-folder.ts";
 import { recordingCommands } from "../../api/remediation-view-fixture.ts";
 import {
@@ -102,9 +103,8 @@ describe("an operator token", () => {
     const folder = createTempFolder();
     const file = folder.write("token", `${TOKEN}\n`);
     // With a stopped clock only the wrong token makes the secret read its file again.
-    const secret = fileSecret(file, stoppedClock);
-    if (!secret.ok) throw new Error(secret.error);
-    const { web } = await serverWithToken(() => secret.value);
+    const secret = orThrow(fileSecret(file, stoppedClock));
+    const { web } = await serverWithToken(() => secret);
     expect((await resume(web, `Bearer ${TOKEN}`)).status).toBe(200);
     renameSync(folder.write("next", "another-token\n"), file);
     expect((await resume(web, "Bearer another-token")).status).toBe(200);
@@ -113,9 +113,8 @@ describe("an operator token", () => {
 
   test("keeps its value if the file can no longer be read", async () => {
     const folder = createTempFolder();
-    const secret = fileSecret(folder.write("token", TOKEN), stoppedClock);
-    if (!secret.ok) throw new Error(secret.error);
-    const { web } = await serverWithToken(() => secret.value);
+    const secret = orThrow(fileSecret(folder.write("token", TOKEN), stoppedClock));
+    const { web } = await serverWithToken(() => secret);
     renameSync(folder.pathOf("token"), folder.pathOf("gone"));
     expect((await resume(web, "Bearer wrong")).status).toBe(401);
     expect((await resume(web, `Bearer ${TOKEN}`)).status).toBe(200);

@@ -40,6 +40,10 @@ function runOpenssl(
   }
 }
 
+/** Creates a certificate that is its own authority, with subject alternative names such as `DNS:a.test`. */
+export const createSelfSigned = (names: string): Identity =>
+  runOpenssl("self-signed", () => ["-addext", `subjectAltName=${names}`]);
+
 /** Creates an authority with a name. Its certificates are valid for two days. */
 export function createAuthority(name: string): CertificateAuthority {
   const own = runOpenssl(name, () => ["-addext", "keyUsage=critical,keyCertSign"]);

@@ -1,4 +1,4 @@
-import type { MonotonicMs } from "../../model/time.ts";
+import type { MonotonicMs } from "../model/time.ts";
 
 /**
  * Our own calls. The service counted each at some time between its sending and its end. All counts start with the first
@@ -15,9 +15,19 @@ export class OwnCalls {
     this.#inDoubt.add(at);
   }
 
+  /** Returns the number of calls that the service has certainly counted by `now`, or never will. */
+  settledBy(now: MonotonicMs): number {
+    return this.ended.countBy(now);
+  }
+
+  /** Returns the number of calls that have not ended. */
+  inFlight(): number {
+    return this.sent.count() - this.ended.count();
+  }
+
   /** Returns the number of calls that ended in doubt after `at`. */
   inDoubtAfter(at: MonotonicMs): number {
-    return this.#inDoubt.countBy(Number.POSITIVE_INFINITY) - this.#inDoubt.countBy(at);
+    return this.#inDoubt.count() - this.#inDoubt.countBy(at);
   }
 
   /** Allows calls before `at` to be forgotten. */
@@ -49,6 +59,11 @@ class TimeList {
   /** Returns the last time, or -Infinity if there is none, or it is forgotten. */
   last(): MonotonicMs {
     return this.#times.at(-1) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /** Returns the number of all times. */
+  count(): number {
+    return this.#forgotten + this.#times.length;
   }
 
   /** Returns the number of times at or before `at`. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { OwnCalls } from "../../../src/rate-limit/external-usage/own-calls.ts";
+import { OwnCalls } from "../../src/rate-limit/own-calls.ts";
 
 test("counts calls by the time of their sending and of their end", () => {
   const own = new OwnCalls();
@@ -19,6 +19,15 @@ test("a call in doubt ends when the service must have counted it, and is counted
   own.recordInDoubt(50, 1_050);
   expect([own.ended.countBefore(1_050), own.ended.countBefore(1_051)]).toEqual([0, 1]);
   expect([own.inDoubtAfter(49), own.inDoubtAfter(50)]).toEqual([1, 0]);
+});
+
+test("a call in doubt is not in flight, and is settled when the service must have counted it", () => {
+  const own = new OwnCalls();
+  own.sent.add(0);
+  own.sent.add(0);
+  own.recordInDoubt(0, 100);
+  expect([own.settledBy(99), own.inFlight()]).toEqual([0, 1]);
+  expect([own.settledBy(100), own.inFlight()]).toEqual([1, 1]);
 });
 
 test("removes a call that was not sent, even if its sending is forgotten already", () => {
