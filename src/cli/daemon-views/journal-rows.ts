@@ -62,7 +62,7 @@ async function searchRows<Row extends JournalRow>(
   // Pages overlap, because several rows may have the time at which a page ends.
   const found = new Map<string, Row>();
   const unlocated = new Set<string>();
-  // A row with a late shown time may come after many that are shown earlier.
+  // Rows are read by `sortedBy`, so one that is shown with a late time may follow many with earlier ones.
   const isScattered = isFiltered || shownLaterMs > 0;
   const pageRows = isScattered ? ROWS_MAX : limit;
   let until: string | null = null;
