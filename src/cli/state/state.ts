@@ -1,5 +1,16 @@
 import { constants } from "node:buffer";
-import { appendFileSync, createReadStream, realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  createReadStream,
+  lstatSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, resolve } from "node:path";
 import { errorMessage, fail } from "../../base/result.ts";
 import { loadStateSection } from "../../config/load.ts";
 import { exportLines, parseExport, type StateReader } from "../../journal/state-export.ts";
@@ -61,9 +72,12 @@ async function* untilStopped(lines: AsyncIterable<string>, stop: AbortSignal): A
  */
 function replacedFile(path: string): string {
   const existing = statSync(path, { throwIfNoEntry: false });
-  if (existing === undefined) return path;
-  if (existing.isFile()) return realpathSync(path);
-  throw new CommandFailure(`${path} is not a regular file; ${STANDARD_STREAM} stands for standard output`);
+  if (existing?.isFile()) return realpathSync(path);
+  if (existing !== undefined)
+    throw new CommandFailure(`${path} is not a regular file; ${STANDARD_STREAM} stands for standard output`);
+  // A link may lead to a file that does not exist yet.
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  return isLink ? replacedFile(resolve(dirname(path), readlinkSync(path))) : path;
 }
 
 /**
