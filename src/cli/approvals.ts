@@ -15,7 +15,8 @@ type UnsentAction = WithNode<ActionView>;
 export const runApprovals = viewCommand(async (_, daemon) => {
   const read = (state: string) => daemon.rows<UnsentAction>(`/api/v1/actions?state=${state}&limit=${ROWS_MAX}`);
   const [awaiting, approved] = [await read("awaiting"), await read("approved")];
-  const actions = [...awaiting, ...approved];
+  // An action may be approved between the two requests.
+  const actions = [...new Map([...awaiting, ...approved].map((action) => [action.id, action])).values()];
   const notes = Object.entries({ "wait for approval": awaiting, "are approved": approved }).flatMap(
     ([what, { length }]) => (length < ROWS_MAX ? [] : [`only the first ${ROWS_MAX} actions that ${what} were read`]),
   );

@@ -51,10 +51,7 @@ export function problemText(problem: Problem): string {
   return "line" in problem ? formatProblem(problem) : problem.message;
 }
 
-/**
- * Ends a command, from any depth, with the exit code of a failure. Without problems, the command has printed what is
- * wrong.
- */
+/** Ends a command, from any depth, with `exitCode`. Without problems, the command has printed what is wrong. */
 export class CommandFailure extends Error {
   readonly problems: readonly Problem[];
   readonly exitCode: ExitCode;

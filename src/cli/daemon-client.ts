@@ -8,7 +8,13 @@ import {
 import { parseJson } from "../api-client/json-body.ts";
 import type { DurationMs } from "../base/duration.ts";
 import type { Result } from "../base/result.ts";
-import { type KeyPositions, type KeyProblem, keyPositionsOf, locateProblem } from "../config/diagnostics/problem.ts";
+import {
+  type KeyPositions,
+  type KeyProblem,
+  keyPositionsOf,
+  locateProblem,
+  withoutCredentials,
+} from "../config/diagnostics/problem.ts";
 import { httpClientSchema } from "../config/schema/http-client.ts";
 import { readYaml } from "../config/yaml-reader.ts";
 import { type EndpointAccess, integrationAccess, secretReader } from "../daemon/integrations.ts";
@@ -92,7 +98,11 @@ export async function sendRequest(
 ): Promise<Result<TransportResponse, IntegrationFailure>> {
   const agent = userAgentOf(context.version);
   const client = createIntegrationClient({ access, clock: systemClock, agent, timeoutMs });
-  const response = await withProgress(`waiting for ${access.url}`, client.request(request, context.stop), context);
+  const response = await withProgress(
+    `waiting for ${withoutCredentials(access.url)}`,
+    client.request(request, context.stop),
+    context,
+  );
   await client.close();
   return response;
 }
@@ -134,7 +144,7 @@ export class DaemonClient {
     const { env } = this.#context;
     const token = readToken(this.#options, env);
     const access = readServerAccess(this.#options, env);
-    const { url } = this.#options;
+    const url = withoutCredentials(this.#options.url);
     const operator = token === null ? {} : { credentials: bearer(token) };
     const response = await sendRequest({ ...access, ...operator }, request, this.#context);
     if (!response.ok) throw new CommandFailure(connectionError(url, request, response.error));

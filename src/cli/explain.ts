@@ -46,7 +46,7 @@ export async function runExplain(
   const report =
     config === undefined
       ? await explainFromDaemon(node, at, daemon)
-      : await explainFromJournal(node, config, at, context.env);
+      : await explainFromJournal(node, config, at, context);
   const shown = at === undefined ? report : reportAsOf(report, isoAt(at));
   print(context, options, withRecordedPolicies(shown), formatNodeReport);
 }
@@ -70,15 +70,18 @@ async function explainFromJournal(
   id: string,
   file: string,
   at: EpochMs | undefined,
-  env: NodeJS.ProcessEnv,
+  { env, stop }: CommandContext,
 ): Promise<NodeReport> {
   assertNodeText(id);
   const loaded = orFail(readConfig(file, env, []));
   const now = systemClock.now();
-  const journaled = await readConfiguredState(loaded.config.state, async (journal) => ({
+  const read = async (journal: StateReader) => ({
     rows: await readNodeRows(journal, id, at, now),
     timers: await journal.timers(id),
-  })).catch((error: unknown) => fail(`the journal can't be read: ${errorMessage(error)}`));
+  });
+  const journaled = await readConfiguredState(loaded.config.state, read, stop).catch((error: unknown) =>
+    fail(`the journal can't be read: ${errorMessage(error)}`),
+  );
   const { rows, timers } = orFail(journaled);
   const policies = loaded.policies.map((spec) => {
     const timer = timers.find(({ policy }) => policy === spec.name);

@@ -1,5 +1,6 @@
 import { SECOND_MS } from "../base/duration.ts";
 import { type ConfiguredServer, readConfiguredServer } from "../config/configured-server.ts";
+import { withoutCredentials } from "../config/diagnostics/problem.ts";
 import type { EndpointAccess } from "../daemon/integrations.ts";
 import { webUrl } from "../web/http/listen-address.ts";
 import { type CommandContext, CommandFailure, orFail } from "./context.ts";
@@ -25,7 +26,7 @@ export async function runHealthcheck(options: HealthcheckOptions, context: Comma
   const { config } = options;
   const server = config === undefined ? null : await readServer(config, context.env);
   const access = accessTo(server, options, context.env);
-  const { url } = access;
+  const url = withoutCredentials(access.url);
   const request = { method: "GET", path: "/-/healthy" } as const;
   const response = await sendRequest(access, request, context, HEALTHCHECK_TIMEOUT_MS);
   if (response.ok && response.value.status === 200) {

@@ -14,10 +14,11 @@ import type { ConfigResources } from "../daemon/config-resources.ts";
 import { readMonthCalls } from "../daemon/leadership-term.ts";
 import type { StoreFailure } from "../journal/open-failure.ts";
 import { createMemoryStateStore } from "../journal/sqlite/store.ts";
+import type { StateReader } from "../journal/state-export.ts";
 import { systemClock } from "../platform/clock.ts";
 import { silentLog } from "../platform/log.ts";
 import { type BillingMonth, billingMonthOf, type MonthUsage } from "../rate-limit/monthly-budget.ts";
-import { type CommandContext, CommandFailure, orStopped } from "./context.ts";
+import { type CommandContext, CommandFailure } from "./context.ts";
 import { withProgress } from "./output/progress.ts";
 import { readConfiguredState } from "./state/state-store.ts";
 
@@ -49,14 +50,14 @@ export async function readStoredState(
     callsUsed,
     leftMs: endMs - Math.max(now, startMs),
   });
-  const reading = readConfiguredState(state, async (store) => {
+  async function read(store: StateReader): Promise<StoredState> {
     const facts = await store.facts();
     const size = storedNetworkSize(facts.get(NETWORK_SIZE_FACT) ?? null);
     const hasSeen = size.nodePages > 0 || size.sessionPages > 0;
     const { month, calls } = await readMonthCalls(facts, (day) => store.callsSince(day), now, starts_on);
     return { networkSize: hasSeen ? size : null, month: monthUsage(month, calls) };
-  });
-  const stored = await withProgress("reading the journal", orStopped(reading, stop), { err });
+  }
+  const stored = await withProgress("reading the journal", readConfiguredState(state, read, stop), { err });
   if (stored.ok || stored.error.kind !== "missing") return stored;
   return ok({ networkSize: null, month: monthUsage(billingMonthOf(now, starts_on), used) });
 }

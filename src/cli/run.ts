@@ -5,7 +5,7 @@ import { type Daemon, startDaemon } from "../daemon/daemon.ts";
 import type { DaemonDeps } from "../daemon/runtime.ts";
 import { systemClock } from "../platform/clock.ts";
 import { createLog } from "../platform/log.ts";
-import { placeholderProblem, readConfig } from "./config/config-loading.ts";
+import { readConfigFile } from "./config/config-loading.ts";
 import { readConfigInThread } from "./config/config-thread.ts";
 import { planWarnings } from "./config/plan-warnings.ts";
 import { type CommandContext, CommandFailure, orFail, untilAborted } from "./context.ts";
@@ -25,9 +25,7 @@ const HEAP_FLAGS = [
 /** `run --config FILE`: runs the daemon until the process is asked to stop. */
 export async function runDaemon({ config: file }: { config: string }, context: CommandContext): Promise<void> {
   for (const flag of HEAP_FLAGS) setFlagsFromString(flag);
-  const first = orFail(readConfig(file, context.env));
-  const placeholder = placeholderProblem(first);
-  if (placeholder !== null) throw new CommandFailure(placeholder);
+  const first = orFail(readConfigFile(file, context.env));
   const log = createLog(first.config.log);
   const logWarnings = (loaded: LoadedConfig) => {
     const warnings = [...loaded.warnings, ...planWarnings(loaded)];

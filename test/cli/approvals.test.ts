@@ -57,13 +57,24 @@ test("approvals --output json prints the rows of the API", async () => {
 });
 
 test("approvals says that there may be more actions than it reads", async () => {
-  const many = Array.from({ length: 1_001 }, () => sampleApproved);
+  const many = Array.from({ length: 1_001 }, (_, index) => ({ ...sampleApproved, id: `act-${index}` }));
   const { url } = await startTestServer({
     remediation: () => ({ ...idleRemediation, approvals: (state) => (state === "approved" ? many : []) }),
   });
   const { out, err } = await captureOutput((context) => runApprovals({ url, output: "json" }, context));
   expect(JSON.parse(out)).toHaveLength(1_000);
   expect(err).toBe("proxywarden: only the first 1000 actions that are approved were read\n");
+});
+
+test("approvals lists an action that is approved between its two requests once", async () => {
+  const { url } = await startTestServer({
+    remediation: () => ({
+      ...idleRemediation,
+      approvals: (state) => [state === "approved" ? sampleApproved : { ...sampleApproved, state: "awaiting" }],
+    }),
+  });
+  const { out } = await captureOutput((context) => runApprovals({ url, output: "json" }, context));
+  expect(JSON.parse(out)).toMatchObject([{ id: "act-4", state: "approved" }]);
 });
 
 test("approvals replaces control characters in node names", async () => {

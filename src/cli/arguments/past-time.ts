@@ -10,13 +10,13 @@ const EXPECTED = "it must be a time such as 2026-11-21T03:12:00Z, or how long ag
 const TIME_PATTERN = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(Z|[+-]\d\d:\d\d)?)?$/;
 
 /**
- * Parses a time in ISO 8601, in UTC unless it has an offset, or how long ago it was, such as `2h`. The error says what is
- * accepted.
+ * Parses a time in ISO 8601 or as commands print it, in UTC unless it has an offset, or how long ago it was, such as `2h`.
+ * The error says what is accepted.
  */
 export function parsePastTime(text: string): Result<PastTime, string> {
   const ago = parseDuration(text);
   if (ago.ok) return ok({ agoMs: ago.value });
-  const [, date, time = "00:00", zone = "Z"] = TIME_PATTERN.exec(text) ?? [];
+  const [, date, time = "00:00", zone = "Z"] = TIME_PATTERN.exec(text.replace(/ UTC$/, "Z")) ?? [];
   const at = date === undefined ? Number.NaN : parseIsoTime(`${date}T${time}${zone}`);
   return Number.isNaN(at) ? fail(EXPECTED) : ok(at);
 }

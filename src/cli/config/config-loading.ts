@@ -118,8 +118,10 @@ export function readConfig(
   return source.ok ? loadConfig(source.value, used) : fail([source.error]);
 }
 
-/** Like {@link readConfig}, with each problem as a line of text. */
+/** Loads a configuration to run, like {@link readConfig}, but rejects an example that was not filled in. Problems are texts. */
 export function readConfigFile(file: string, env: NodeJS.ProcessEnv): Result<LoadedConfig, readonly string[]> {
   const read = readConfig(file, env);
-  return read.ok ? read : fail(read.error.map(problemText));
+  if (!read.ok) return fail(read.error.map(problemText));
+  const placeholder = placeholderProblem(read.value);
+  return placeholder === null ? read : fail([problemText(placeholder)]);
 }

@@ -1,10 +1,10 @@
-import { DAY_MS, type DurationMs, formatDuration } from "../../base/duration.ts";
+import { DAY_MS, type DurationMs, formatDuration, SECOND_MS } from "../../base/duration.ts";
 import { requestedIntervalsOf } from "../../collectors/schedule.ts";
 import { type ConfigProblem, type KeyPositions, locateProblem } from "../../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { collectionSettingsOf } from "../../daemon/config-resources.ts";
 import type { PolicySpec } from "../../model/policy/policy.ts";
-import { COLLECTORS } from "../../model/snapshot.ts";
+import { COLLECTORS, type Collector } from "../../model/snapshot.ts";
 import { systemClock } from "../../platform/clock.ts";
 import type { Field } from "../../policy/cel/fields.ts";
 import { expressionsOf } from "../../policy/policy.ts";
@@ -64,20 +64,26 @@ export function planWarnings(loaded: LoadedConfig, size = UNKNOWN_SIZE): ConfigP
   return [...skippedRunWarnings(plan, input, configKeys), ...ageWarnings];
 }
 
-function skippedRunWarnings(plan: Plan, { requestedIntervals }: PlanInput, keys: KeyPositions) {
+/** Returns whether a plan assumes one call per run because the size of the list is unknown. */
+const isSizeUnknown = (collector: Collector, { nodePages, sessionPages }: PlanInput): boolean =>
+  (collector === "nodes" && nodePages === 0) || (collector === "sessions" && sessionPages === 0);
+
+function skippedRunWarnings(plan: Plan, input: PlanInput, keys: KeyPositions) {
   return COLLECTORS.flatMap((collector) => {
     const { boundBy = null, slowdown = 1, requestedMs = 0 } = plan[collector] ?? {};
-    if (boundBy === null || requestedIntervals[collector]?.isCron !== true) return [];
-    const skipped = Number.isFinite(slowdown)
-      ? `${skippedText(slowdown)} are skipped, and more if a run takes more than one call`
-      : "all runs are skipped";
+    if (boundBy === null || input.requestedIntervals[collector]?.isCron !== true) return [];
+    const more = isSizeUnknown(collector, input) ? ", and more if a run takes more than one call" : "";
+    const skipped = Number.isFinite(slowdown) ? `${skippedText(slowdown)} are skipped${more}` : "all runs are skipped";
     const message = `runs every ${formatDuration(requestedMs)}, which ${BOUND_TEXTS[boundBy]} don't allow: ${skipped}`;
     return [locateProblem(keys, { key: `collect.${collector}.cron`, message })];
   });
 }
 
+/** Returns the shortest `max_age` of whole seconds without a warning. */
 const expectedText = (ageMs: DurationMs): string =>
-  Number.isFinite(ageMs) ? `must be at least ${formatLength(ageMs)}` : "must be left out";
+  Number.isFinite(ageMs)
+    ? `must be at least ${formatDuration(Math.ceil(ageMs / SECOND_MS) * SECOND_MS)}`
+    : "must be left out";
 
 /** Returns the names of the fields that a policy reads, by source. */
 function fieldsBySource(spec: PolicySpec): (readonly [source: Field["source"], names: readonly string[]])[] {

@@ -34,8 +34,9 @@ const WATCH_INTERVAL_MS: DurationMs = 2 * SECOND_MS;
 const CLEAR_SCREEN = "\u{1b}[2J\u{1b}[H";
 
 /**
- * Reads a view and prints it and its notes. With `watch`, reads it every 2 s and prints what has changed. A terminal is
- * cleared first, JSON is printed on one line, and a failure is printed like a change, without ending the command.
+ * Reads a view and prints it and its notes. With `watch`, reads it every 2 s and prints it again when it has changed. A
+ * terminal is cleared first, JSON is printed on one line, and a failure is printed like a change, without ending the
+ * command.
  */
 export async function showView(
   read: () => Promise<DaemonView>,

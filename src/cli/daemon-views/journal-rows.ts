@@ -6,7 +6,7 @@ import { ROWS_MAX } from "../../web/api/query.ts";
 import type { ActionView, DecisionView, OperatorCommandView, WithNode } from "../../web/api/row-views.ts";
 import type { Rows } from "../../web/api/unknown-names.ts";
 import { requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
-import { countNoun } from "../../web/ui/page/format.ts";
+import { countNoun, withNodeName } from "../../web/ui/page/format.ts";
 import { type PastTime, timeOfOption } from "../arguments/past-time.ts";
 import { CommandFailure } from "../context.ts";
 import type { DaemonClient } from "../daemon-client.ts";
@@ -51,7 +51,7 @@ async function searchRows<Row extends JournalRow>(
   daemon: DaemonClient,
 ): Promise<{ readonly rows: readonly Row[]; readonly notes: readonly string[] }> {
   const { node: named, policy, region, country, limit } = options;
-  const { noun, sortedBy, shownTime = sortedBy, shownLaterMs = 0 } = view;
+  const { noun, sortedBy, shownTime = sortedBy, shownLaterMs = 0, keyOf = JSON.stringify } = view;
   const isFiltered = region !== undefined || country !== undefined;
   const node = named === undefined ? null : await resolveNode(named, daemon);
   const since = options.since === undefined ? undefined : timeOfOption("--since", options.since, await daemon.now());
@@ -62,7 +62,8 @@ async function searchRows<Row extends JournalRow>(
   // Pages overlap, because several rows may have the time at which a page ends.
   const found = new Map<string, Row>();
   const unlocated = new Set<string>();
-  const isScattered = isFiltered || (since !== undefined && shownLaterMs > 0);
+  // Rows are read by `sortedBy`, so one that is shown with a late time may follow many with earlier ones.
+  const isScattered = isFiltered || shownLaterMs > 0;
   const pageRows = isScattered ? ROWS_MAX : limit;
   let until: string | null = null;
   let isCut = false;
@@ -75,7 +76,7 @@ async function searchRows<Row extends JournalRow>(
     for (const row of rows) {
       if (shownTime(row) < sinceText) continue;
       if (isFiltered && row.region === null) unlocated.add(JSON.stringify(row));
-      else if (isInLocation(row)) found.set(JSON.stringify(row), row);
+      else if (isInLocation(row)) found.set(keyOf(row), row);
     }
     const last = rows.length < pageRows ? null : sortedBy(rows.at(-1)!);
     if (last === null || last < oldest) break;
@@ -109,6 +110,8 @@ interface JournalView<Row extends JournalRow> {
   shownTime?(row: Row): string;
   /** By how much the shown time of a row may be later than `sortedBy` if `--since` is to find it. Absent means 0. */
   readonly shownLaterMs?: DurationMs;
+  /** Identifies a row that may change between two requests. Absent if rows don't change. */
+  keyOf?(row: Row): string;
   readonly titles: readonly string[];
   /** Returns the cells of a row, in the order of the titles. */
   cellsOf(row: Row): readonly string[];
@@ -139,6 +142,7 @@ export const runActions = journalCommand<WithNode<ActionView>>({
   shownTime: (row) => row.sent_at ?? row.created_at,
   // An action that needs approval is created when the approval is requested. Few wait for longer than this.
   shownLaterMs: DAY_MS,
+  keyOf: ({ id }) => id,
   titles: ["time", "id", "node", "region", "policy", "step", "action", "state", "detail"],
   cellsOf: (row) => [
     formatTime(row.sent_at ?? row.created_at),
@@ -149,7 +153,7 @@ export const runActions = journalCommand<WithNode<ActionView>>({
     String(row.step + 1),
     requestLabel(row.request),
     stateText(row),
-    (row.detail ?? "").replaceAll(row.node, row.name ?? row.node),
+    withNodeName(row.detail ?? "", row.node, row.name),
   ],
 });
 
@@ -164,6 +168,6 @@ export const runOrders = journalCommand<WithNode<OperatorCommandView>>({
     command,
     operator ?? "-",
     node === null ? "-" : nodeLabel(node, name),
-    node === null ? detail : detail.replaceAll(node, name ?? node),
+    node === null ? detail : withNodeName(detail, node, name),
   ],
 });

@@ -1,3 +1,4 @@
+import { listNames } from "../../config/diagnostics/problem.ts";
 import { ID_PREFIX, type NodeId } from "../../model/node.ts";
 import type { NodesView } from "../../web/api/node-views.ts";
 import { checkText, ROWS_MAX } from "../../web/api/query.ts";
@@ -37,7 +38,7 @@ export async function resolveNode(node: string, daemon: DaemonClient): Promise<N
   if (ids.length === 1) return ids[0]!;
   if (ids.length > 1 && !ids.includes(node))
     throw new CommandFailure(
-      stripControlCharacters(`several nodes have the name ${node}: use one of the ids ${ids.join(", ")}`),
+      stripControlCharacters(`several nodes have the name ${node}: use one of the ids ${listNames(ids)}`),
     );
   if (ids.length > 1 || node.startsWith(ID_PREFIX)) return node;
   const reason = await emptyFleetReason(daemon);

@@ -49,12 +49,14 @@ async function notesOn({ nodes, complete, warnings }: FoundNodes, daemon: Daemon
 async function readNodes(options: NodesOptions, daemon: DaemonClient): Promise<FoundNodes> {
   const { status, region, country, search: q, limit } = options;
   const pageRows = Math.min(limit, ROWS_MAX);
-  const nodes: NodeRow[] = [];
+  // A node that is added between two requests shifts the others to later pages.
+  const found = new Map<string, NodeRow>();
   for (let page = 1; ; page++) {
     const read = await readNodesPage({ status, region, country, q, page, limit: pageRows }, daemon);
     const { data, warnings = [], complete, pagination } = read;
-    nodes.push(...data.slice(0, limit - nodes.length));
-    if (nodes.length >= limit || data.length < pageRows) return { nodes, total: pagination.total, complete, warnings };
+    for (const node of data) found.set(node.id!, node);
+    if (found.size < limit && data.length === pageRows) continue;
+    return { nodes: [...found.values()].slice(0, limit), total: pagination.total, complete, warnings };
   }
 }
 

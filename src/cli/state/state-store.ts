@@ -11,6 +11,7 @@ import type { Clock, Log, SharedState, StateStore } from "../../model/ports.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { silentLog } from "../../platform/log.ts";
 import { fileSecret } from "../../platform/secret-file.ts";
+import { orStopped } from "../context.ts";
 
 type StateConfig = Config["state"];
 
@@ -44,29 +45,34 @@ const withKey = <T>(key: string, opened: Result<T, StoreFailure>): Result<T, Sto
 
 /**
  * Calls `read` with the state of a configuration at one point in time, even while daemons use it. A damaged state is a
- * failure. Rejects if `read` does for another reason.
+ * failure. Rejects if `read` does for another reason, and with `CommandFailure` if `stop` aborts.
  */
 export async function readConfiguredState<T>(
   state: StateConfig,
   read: (reader: StateReader) => Promise<T>,
+  stop: AbortSignal,
 ): Promise<Result<T, StoreFailure>> {
-  if (state.postgres === undefined) return readSqliteState(state.path!, read);
+  if (state.postgres === undefined) return orStopped(readSqliteState(state.path!, read), stop);
   const database = databaseOf(state.postgres);
   if (!database.ok) return database;
   const { readPostgresState } = await import("../../journal/postgres/store.ts");
-  return readPostgresState(database.value, read);
+  return orStopped(readPostgresState(database.value, read), stop);
 }
 
-/** Writes rows into the empty state of a configuration. The error says why nothing was written. */
+/**
+ * Writes rows into the empty state of a configuration. The error says why nothing was written. Rejects with
+ * `CommandFailure` if `stop` aborts; the state then has all of the rows or none.
+ */
 export async function importConfiguredState(
   { path, postgres }: StateConfig,
   rows: readonly StateRow[],
+  stop: AbortSignal,
 ): Promise<Result<void, string>> {
   if (postgres === undefined) return importSqliteState(path!, rows);
   const database = databaseOf(postgres);
   if (!database.ok) return fail(database.error.message);
   const { importState } = await import("../../journal/postgres/store.ts");
-  return importState(database.value, rows);
+  return orStopped(importState(database.value, rows), stop);
 }
 
 /**

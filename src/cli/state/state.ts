@@ -1,8 +1,20 @@
 import { constants } from "node:buffer";
-import { createReadStream, realpathSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  createReadStream,
+  lstatSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, resolve } from "node:path";
 import { errorMessage, fail } from "../../base/result.ts";
 import { loadStateSection } from "../../config/load.ts";
-import { exportLines, parseExport } from "../../journal/state-export.ts";
+import { exportLines, parseExport, type StateReader } from "../../journal/state-export.ts";
+import { nextTurn } from "../../platform/event-loop.ts";
 import { readTextStream, STANDARD_STREAM } from "../../platform/text-file.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import { readSource } from "../config/config-loading.ts";
@@ -19,14 +31,39 @@ export async function runStateExport(
   context: CommandContext,
   [path]: readonly string[],
 ): Promise<void> {
-  const file = path === STANDARD_STREAM ? path : replacedFile(path!);
+  const file = path === STANDARD_STREAM ? null : replacedFile(path!);
+  const unfinished = `${file}.unfinished`;
   const state = orFail(loadStateSection(orFail(readSource(config, context.env))));
-  const exported = await readConfiguredState(state, async (reader) => {
-    const lines = exportLines(reader.rows());
-    if (file === STANDARD_STREAM) for await (const line of lines) context.out.write(line);
-    else await writeFileWhole(file!, lines, context.stop);
-  }).catch((error: unknown) => fail(`the state can't be exported: ${errorMessage(error)}`));
+  async function write(reader: StateReader): Promise<void> {
+    const lines = untilStopped(exportLines(reader.rows()), context.stop);
+    if (file !== null) writeFileSync(unfinished, "", { mode: 0o600 });
+    for await (const line of lines) {
+      if (file === null) context.out.write(line);
+      else appendFileSync(unfinished, line);
+    }
+    // An existing file is replaced only once all lines are written.
+    if (file !== null) renameSync(unfinished, file);
+  }
+  const exported = await readConfiguredState(state, write, context.stop)
+    .catch((error: unknown) => fail(`the state can't be exported: ${errorMessage(error)}`))
+    .finally(() => {
+      if (file !== null) rmSync(unfinished, { force: true });
+    });
   orFail(exported);
+}
+
+/** Number of lines that are written in one turn of the event loop, which takes a few milliseconds. */
+const LINES_PER_TURN = 500;
+
+/** Yields lines, and lets the process handle signals meanwhile. Throws {@link CommandFailure} once `stop` aborts. */
+async function* untilStopped(lines: AsyncIterable<string>, stop: AbortSignal): AsyncGenerator<string> {
+  let count = 0;
+  for await (const line of lines) {
+    // SQLite reads without waiting, so the event loop would not turn before the last line.
+    if (count++ % LINES_PER_TURN === 0) await nextTurn();
+    if (stop.aborted) throw new CommandFailure("stopped");
+    yield line;
+  }
 }
 
 /**
@@ -35,9 +72,12 @@ export async function runStateExport(
  */
 function replacedFile(path: string): string {
   const existing = statSync(path, { throwIfNoEntry: false });
-  if (existing === undefined) return path;
-  if (existing.isFile()) return realpathSync(path);
-  throw new CommandFailure(`${path} is not a regular file; ${STANDARD_STREAM} stands for standard output`);
+  if (existing?.isFile()) return realpathSync(path);
+  if (existing !== undefined)
+    throw new CommandFailure(`${path} is not a regular file; ${STANDARD_STREAM} stands for standard output`);
+  // A link may lead to a file that does not exist yet.
+  const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+  return isLink ? replacedFile(resolve(dirname(path), readlinkSync(path))) : path;
 }
 
 /**
@@ -55,26 +95,7 @@ export async function runStateImport(
   if (!text.ok) throw new CommandFailure(`can't read ${name}: ${text.error}`);
   const rows = parseExport(text.value);
   if (!rows.ok) throw new CommandFailure(`${name} can't be imported: ${rows.error}`);
-  const imported = await importConfiguredState(state, rows.value);
+  const imported = await importConfiguredState(state, rows.value, context.stop);
   if (!imported.ok) throw new CommandFailure(`${name} can't be imported: ${imported.error}; nothing was written`);
   context.err.write(`imported ${countNoun(rows.value.length, "row")}\n`);
-}
-
-/**
- * Writes lines to a file. An existing file is replaced only once all lines are written. Rejects if `stop` aborts before
- * that.
- */
-async function writeFileWhole(file: string, lines: AsyncIterable<string>, stop: AbortSignal): Promise<void> {
-  const unfinished = `${file}.unfinished`;
-  try {
-    writeFileSync(unfinished, "", { mode: 0o600 });
-    for await (const line of lines) {
-      if (stop.aborted) throw new Error("stopped");
-      writeFileSync(unfinished, line, { flag: "a" });
-    }
-    renameSync(unfinished, file);
-  } catch (error) {
-    rmSync(unfinished, { force: true });
-    throw error;
-  }
 }

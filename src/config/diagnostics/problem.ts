@@ -125,7 +125,8 @@ function omittedProblem({ file, line, column }: Position & Pick<ConfigProblem, "
 /** Maximum number of characters searched for a URL's credentials, since the search takes quadratic time. */
 const SEARCHED_LENGTH_MAX = 1_000;
 
-const withoutCredentials = (text: string): string =>
+/** Replaces the credentials of a URL in a text, which is cut off if it is long. */
+export const withoutCredentials = (text: string): string =>
   text.slice(0, SEARCHED_LENGTH_MAX).replace(/\/\/[^@\s]*@/g, "//***@");
 
 /** Lists names for a message, at most {@link LISTED_NAMES_MAX}. */

@@ -48,7 +48,7 @@ test("a formatted time is parsed as the same time, to the second", () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: NOW }), (at) => {
       const readable = formatTime(new Date(at).toISOString());
-      expect(parseTime(readable.replace(" UTC", ""), NOW)).toEqual({ ok: true, value: at - (at % 1_000) });
+      expect(parseTime(readable, NOW)).toEqual({ ok: true, value: at - (at % 1_000) });
     }),
   );
 });

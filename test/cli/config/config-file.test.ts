@@ -16,7 +16,7 @@ function errors(): readonly string[] {
   return read.ok ? [] : read.error.map((line) => line.replaceAll(`${folder.path}/`, ""));
 }
 
-const SERVICE = "service: { base_url: 'https://proxy.example.net', api_key_file: key, usage_scale: ratio }\n";
+const SERVICE = "service: { base_url: 'https://proxy.internal', api_key_file: key, usage_scale: ratio }\n";
 
 test("the error about a missing configuration names --config", () => {
   expect(errors()).toEqual([
@@ -40,12 +40,20 @@ test("special files that a configuration names are rejected", () => {
   const device = "must be a file that can be read: can't read key: it is a device; it must be a regular file";
   const loop = "must be a file that can be read: can't read web.yml: a loop of symbolic links (ELOOP)";
   expect(errors()).toEqual([
-    `proxywarden.yaml:1:65: service.api_key_file: found "key"; ${device}`,
+    `proxywarden.yaml:1:62: service.api_key_file: found "key"; ${device}`,
     `proxywarden.yaml:3:25: web.web_config_file: found "web.yml"; ${loop}`,
     "a.policy:1:1: can't read a.policy: it is a pipe; it must be a regular file",
     "b.policy:1:1: can't read b.policy: a loop of symbolic links (ELOOP)",
     "c.policy:1:1: can't read c.policy: it is encoded as UTF-16; it must be UTF-8",
     "d.policy:1:1: can't read d.policy: it is too large: it has 1048577 bytes, and may have at most 1048576",
+  ]);
+});
+
+test("an example that was not filled in is rejected, also by a reload", () => {
+  folder.write("key", "sesame");
+  folder.write("proxywarden.yaml", SERVICE.replace("proxy.internal", "proxy.example.net"));
+  expect(errors()).toEqual([
+    'proxywarden.yaml:1:22: service.base_url: found "https://proxy.example.net", which is the placeholder of the example; must be the URL of your service',
   ]);
 });
 

@@ -12,7 +12,7 @@ beforeEach(() => {
   folder = createTempFolder();
 });
 
-const env = { HOST: "proxy.example.net" };
+const env = { HOST: "proxy.internal" };
 const never = new AbortController().signal;
 
 const CONFIG = `

@@ -141,6 +141,14 @@ describe("a node is named by its id or its name", () => {
     });
   });
 
+  test("at most twenty ids are listed", async () => {
+    const twins = buildFleet(Array.from({ length: 22 }, (_, index) => ({ id: `node_${index}`, name: "fra-1" })));
+    const { url } = await startTestServer({ fleet: () => twins });
+    expect((await runInProcess("explain", "fra-1", "--url", url)).err).toMatch(
+      /: use one of the ids node_0, .* and 2 more\n$/,
+    );
+  });
+
   test("approvals shows the names of nodes", async () => {
     const { url } = await startTestServer({
       fleet: () => fleet,
@@ -150,6 +158,15 @@ describe("a node is named by its id or its name", () => {
       /^act-3 {2}quarantine for 1d name of node_1 \(node_1, DE, eu-west\)\n/,
     );
   });
+});
+
+test("errors do not show the credentials in --url", async () => {
+  for (const command of ["nodes", "healthcheck"]) {
+    const { code, err } = await runInProcess(command, "--url", "http://alice:sesame@127.0.0.1:1");
+    expect(code).toBe(1);
+    expect(err).toContain("http://***@127.0.0.1:1");
+    expect(err).not.toContain("sesame");
+  }
 });
 
 test("every problem of --http-config-file is on a line of its own", async () => {

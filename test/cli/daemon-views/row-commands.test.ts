@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { Action } from "../../../src/model/remediation/episode.ts";
 import {
   heldDecision,
   idleRemediation,
@@ -137,6 +138,62 @@ describe("decisions and actions", () => {
     const { url } = await startTestServer({ remediation, fleet: () => fleet });
     const { out } = await runInProcess("actions", "--url", url, "--output", "json");
     expect((JSON.parse(out) as { id: string }[]).map(({ id }) => id)).toEqual(["act-1", "act-2"]);
+  });
+
+  /** Starts a server with actions, newest first by the time at which they were recorded. */
+  const startActionServer = (rows: () => readonly Action[]) =>
+    startTestServer({
+      fleet: () => fleet,
+      remediation: () => ({
+        ...idleRemediation,
+        actions: async ({ until = Number.POSITIVE_INFINITY, limit }) =>
+          rows()
+            .filter(({ createdAt }) => createdAt <= until)
+            .slice(0, limit),
+      }),
+    });
+
+  test("an action that was just sent is shown although many were recorded after it", async () => {
+    const later = Array.from({ length: 30 }, (_, index) => ({ ...verifiedAction, id: `act-${100 - index}` }));
+    const { createdAt } = verifiedAction;
+    const late = { ...verifiedAction, id: "act-1", createdAt: createdAt - MINUTE, sentAt: createdAt + 60 * MINUTE };
+    const { url } = await startActionServer(() => [...later, late]);
+    const { out } = await runInProcess("actions", "--url", url, "--output", "json", "--limit", "2");
+    expect((JSON.parse(out) as { id: string }[]).map(({ id }) => id)).toEqual(["act-1", "act-100"]);
+  });
+
+  test("an action whose state changes between two requests is shown once", async () => {
+    let requests = 0;
+    const rows = Array.from({ length: 1_002 }, (_, index) => ({
+      ...verifiedAction,
+      id: `act-${index}`,
+      country: index === 0 ? "FR" : "DE",
+      createdAt: verifiedAction.createdAt - index * MINUTE,
+    }));
+    const { url } = await startActionServer(() => {
+      requests++;
+      return rows.map((row) => ({ ...row, detail: `read in request ${requests}` }));
+    });
+    const args = ["--country", "DE", "--limit", "1000", "--output", "json"];
+    const { out } = await runInProcess("actions", "--url", url, ...args);
+    expect(requests).toBe(2);
+    expect(new Set((JSON.parse(out) as { id: string }[]).map(({ id }) => id)).size).toBe(1_000);
+  });
+
+  test("the name of a node replaces its id in a detail that does not contain the name", async () => {
+    const given = { at: SAMPLES_START_MS, command: "hold", operator: "alice", node: "node_1", action: null } as const;
+    const { url } = await startTestServer({
+      fleet: () => buildFleet([{ id: "node_1", name: "node_1.fra$&" }]),
+      remediation: () => ({
+        ...idleRemediation,
+        operatorCommands: async () => [
+          { ...given, detail: "node_1.fra$& is held" },
+          { ...given, detail: "node_1 is held" },
+        ],
+      }),
+    });
+    const { out } = await runInProcess("orders", "--url", url);
+    expect(out.match(/\S+ is held/g)).toEqual(["node_1.fra$&", "node_1.fra$&"].map((name) => `${name} is held`));
   });
 
   test("decisions of a region say that the daemon knows no nodes, and how many have an unknown location", async () => {

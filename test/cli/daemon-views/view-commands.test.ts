@@ -149,6 +149,26 @@ describe("status and nodes show a fleet", () => {
     });
   });
 
+  test("nodes lists a node once if it is shifted to a later page while the pages are read", async () => {
+    const [first] = JSON.parse(
+      (await runInProcess("nodes", "--url", (await startFleetServer()).url, "--output", "json")).out,
+    ).nodes;
+    const idOf = (index: number) => `node_${String(index).padStart(4, "0")}`;
+    const { url } = await startTestServer({
+      nodes({ page = "1" }) {
+        const from = page === "1" ? 0 : 999;
+        const data = Array.from({ length: page === "1" ? 1_000 : 3 }, (_, index) => ({
+          ...first,
+          id: idOf(from + index),
+        }));
+        return stepsOf({ data, complete: true, pagination: { page: Number(page), limit: 1_000, total: 1_002 } });
+      },
+    });
+    const { out } = await runInProcess("nodes", "--url", url, "--limit", "2000", "--output", "json");
+    const ids = (JSON.parse(out).nodes as { id: string }[]).map(({ id }) => id);
+    expect(ids).toEqual(Array.from({ length: 1_002 }, (_, index) => idOf(index)));
+  });
+
   test("nodes lists the nodes that match the filters, and says how many there are", async () => {
     const { url } = await startFleetServer();
     const run = (...args: readonly string[]) => runInProcess("nodes", "--url", url, ...args);

@@ -6,16 +6,19 @@ import { orThrow } from "../../harness/or-throw.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { runInProcess } from "../terminal.ts";
 
-test("an export through a symbolic link replaces the file that the link leads to", async () => {
+test("an export through a symbolic link creates or replaces the file that the link leads to", async () => {
   const folder = createTempFolder();
   const config = folder.write("proxywarden.yaml", "state: {path: state}\n");
   const store = orThrow(openSqliteStore(folder.pathOf("state")));
   await store.close();
-  const [file, link] = [folder.write("state.jsonl", "old"), folder.pathOf("link")];
+  const [file, link] = [folder.pathOf("state.jsonl"), folder.pathOf("link")];
   symlinkSync("state.jsonl", link);
-  expect(await runInProcess("state", "export", "--config", config, link)).toEqual({ code: 0, out: "", err: "" });
-  expect(readFileSync(file, "utf8")).toBe('{"proxywarden_state":2}\n{"kind":"end","rows":0}\n');
-  expect(lstatSync(link).isSymbolicLink()).toBe(true);
+  for (const old of [null, "old"]) {
+    if (old !== null) folder.write("state.jsonl", old);
+    expect(await runInProcess("state", "export", "--config", config, link)).toEqual({ code: 0, out: "", err: "" });
+    expect(lstatSync(link).isSymbolicLink()).toBe(true);
+    expect(readFileSync(file, "utf8")).toBe('{"proxywarden_state":2}\n{"kind":"end","rows":0}\n');
+  }
 });
 
 test("an export does not replace a pipe or a device", async () => {

@@ -46,7 +46,7 @@ export function enduranceScenario({ days, nodes, seed }: EnduranceSize): Scenari
 
 /** Long intervals keep 90 simulated days affordable; each node is still evaluated 48 times a day. */
 const CONFIG = `
-service: { base_url: "https://proxy.example.net", api_key: ${SIMULATION_KEY}, usage_scale: ratio }
+service: { base_url: "https://proxy.internal", api_key: ${SIMULATION_KEY}, usage_scale: ratio }
 limits: { plan: enterprise }
 collect:
   nodes: { every: 30m }

@@ -62,7 +62,7 @@ const BASELINE_DAY = 2;
 const MEASURE_EVERY_DAYS = 5;
 
 /** Tables that are pruned by age, with the column that holds the time. */
-const PRUNED_TABLES = { episodes: "closed_at", actions: "over_at", decisions: "at", orders: "at" } as const;
+const PRUNED_TABLES = { episodes: "closed_at", actions: "over_at", decisions: "at", operator_commands: "at" } as const;
 const TABLES = [...Object.keys(PRUNED_TABLES), "timers", "holds", "facts", "calls"];
 /** Two walks of the nodes, and one of the sessions after them. */
 const GONE_MS: DurationMs = 3 * HOUR_MS;

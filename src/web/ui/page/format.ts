@@ -102,6 +102,10 @@ export const actionState = (state: string): string => ACTION_STATES[state] ?? hu
 export const countNoun = (amount: number, thing: string): string =>
   `${formatCount(amount)} ${thing}${amount === 1 ? "" : "s"}`;
 
+/** Replaces the id of a node in a text by its name, unless it has none or the text contains the name. */
+export const withNodeName = (text: string, id: string, name: string | null): string =>
+  name === null || text.includes(name) ? text : text.replaceAll(id, () => name);
+
 type FieldValue = string | number | boolean;
 
 const TIME_PATTERN = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;

@@ -1,6 +1,6 @@
 import type { DecisionView } from "../../../api/row-views.ts";
 import { type Child, createButton, createElement, definitions, nodeLink } from "../dom.ts";
-import { countNoun, humanize, timeOfDay } from "../format.ts";
+import { countNoun, humanize, timeOfDay, withNodeName } from "../format.ts";
 import type { ActivityLine } from "./activity-lines.ts";
 import { type Incident, latestByNode } from "./incidents.ts";
 
@@ -15,7 +15,7 @@ interface LineView {
 export function lineElement(line: ActivityLine, view: LineView): HTMLElement {
   const { key, node, policy, summary, blockers } = line;
   const title = [node === null ? null : nodeLink(node, view.nameOf(node), key), summary === "" ? null : ` ${summary}`];
-  const detail = node === null ? line.detail : line.detail.replaceAll(node, view.nameOf(node));
+  const detail = node === null ? line.detail : withNodeName(line.detail, node, view.nameOf(node));
   const source = policy === null ? null : policyElement(policy, line.isDryRun);
   return expandable(line, view, title, detailElement(detail, blockers, source), () => [
     createElement("dl.fields", ...definitions(line.facts)),

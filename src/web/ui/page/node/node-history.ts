@@ -3,7 +3,7 @@ import { detailElement, rowElement } from "../activity/activity-elements.ts";
 import { type ActivityLine, actionLine, commandLine, decisionLine, toneOf } from "../activity/activity-lines.ts";
 import type { NodeDocument } from "../api.ts";
 import { createElement } from "../dom.ts";
-import { countNoun, formatDuration, humanize } from "../format.ts";
+import { countNoun, formatDuration, humanize, withNodeName } from "../format.ts";
 
 interface HistoryEntry extends Pick<ActivityLine, "at" | "tone" | "badge" | "detail" | "blockers"> {
   readonly text: string;
@@ -22,7 +22,7 @@ export function nodeHistoryElement({ id, name, ...node }: NodeDocument): HTMLEle
   return createElement(
     "ol.activity.history",
     ...entries.map((entry) => {
-      const detail = detailElement(entry.detail.replaceAll(id, name ?? id), entry.blockers);
+      const detail = detailElement(withNodeName(entry.detail, id, name ?? null), entry.blockers);
       return rowElement(entry, [createElement("span.what", entry.text)], [detail]);
     }),
   );
