@@ -1,5 +1,4 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { ok } from "../../src/base/result.ts";
 import type { CommandRejection } from "../../src/model/remediation/operator-command.ts";
 import { startDaemonOnNetwork } from "../integration/simulated-network.ts";
@@ -7,19 +6,14 @@ import { waitUntil } from "../integration/wait-until.ts";
 import { recordingCommands } from "../web/api/remediation-view-fixture.ts";
 import { adminOperators } from "../web/http/test-server.ts";
 import { nodeName, OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";
-import { startBrowser } from "./chromium.ts";
-import { openDaemon, openPage } from "./page-visit.ts";
+import { openDaemon, openPage, useBrowser } from "./page-visit.ts";
 
 const TOKEN = "open-sesame";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
+useBrowser();
 
 test("commands need a valid token, which is kept for the tab", async () => {
-  const { setup, daemon, page, pageErrors } = await startWithApproval(browser);
+  const { setup, daemon, page, pageErrors } = await startWithApproval();
   const paused = async () => (await daemon.scrape()).sum("proxywarden_paused") === 1;
   await page.locator("#pause button:enabled").click();
   await page.getByLabel("Reason").fill("a deploy");
@@ -73,7 +67,7 @@ test("commands need a valid token, which is kept for the tab", async () => {
 });
 
 test("the panel of a node withdraws an approval that was given by mistake", async () => {
-  const { setup, daemon, page, pageErrors } = await startWithApproval(browser);
+  const { setup, daemon, page, pageErrors } = await startWithApproval();
   const [node] = setup.nodes;
   setup.interventions.startFailure(node!, OUTAGE);
   const { id } = await pendingApproval(daemon, node!);
@@ -99,7 +93,7 @@ test("the panel of a node withdraws an approval that was given by mistake", asyn
 
 test("without operators the page is read-only", async () => {
   const { daemon } = await startDaemonOnNetwork({ scenario: { nodes: 20, sessions: 10 } });
-  const { page, pageErrors } = await openPage(browser, daemon.app.url());
+  const { page, pageErrors } = await openPage(daemon.app.url());
   await page.getByText("Read-only: no operators are configured").waitFor();
   expect(await page.locator("#pause button").isDisabled()).toBe(true);
   expect(pageErrors).toEqual([]);
@@ -107,14 +101,10 @@ test("without operators the page is read-only", async () => {
 
 /** Opens the page of a daemon that executes no command. */
 const openWithRejection = (rejection: CommandRejection) =>
-  openDaemon(
-    browser,
-    {
-      operators: () => adminOperators({ value: () => TOKEN, refresh: () => ok(false) }),
-      execute: recordingCommands([], rejection),
-    },
-    "/",
-  );
+  openDaemon({
+    operators: () => adminOperators({ value: () => TOKEN, refresh: () => ok(false) }),
+    execute: recordingCommands([], rejection),
+  });
 
 const conflict = { kind: "conflict", message: "the breaker is not open" } as const;
 

@@ -1,5 +1,5 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, onTestFinished, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
 import { ok } from "../../src/base/result.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
@@ -24,15 +24,10 @@ import {
   log,
   startTestServer,
 } from "../web/http/test-server.ts";
-import { startBrowser } from "./chromium.ts";
-import { openPage } from "./page-visit.ts";
+import { openPage, useBrowser } from "./page-visit.ts";
 import { quietStatus } from "./quiet-daemon.ts";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
+useBrowser();
 
 const operators = () => adminOperators({ value: () => "open-sesame", refresh: () => ok(false) });
 
@@ -44,7 +39,7 @@ const isGray = (page: Page) =>
 test("a lost daemon greys the page, shows the time of its data and disables commands until it returns", async () => {
   const fleet = () => buildFleet([{ id: "a" }, { id: "b" }]);
   const first = await startTestServer({ fleet, operators, ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, first.url, { timezoneId: "UTC" });
+  const { page } = await openPage(first.url, { timezoneId: "UTC" });
   const pause = page.locator("#pause button");
   await untilConnectionShows(page, "live");
   await page.getByText("No activity yet.").waitFor();
@@ -93,7 +88,7 @@ test("a lost connection changes no size: what the page shows stays in its place"
     },
     systemClock,
   );
-  const { page } = await openPage(browser, web.url);
+  const { page } = await openPage(web.url);
   await page.locator(".banner").getByText("a deploy").waitFor();
   await untilConnectionShows(page, "live");
   const heights = () =>
@@ -106,7 +101,7 @@ test("a lost connection changes no size: what the page shows stays in its place"
 
 test("a phone shows the mode and the lost connection", async () => {
   const web = await startTestServer({ fleet: () => buildFleet([{ id: "a" }]), ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, web.url, { viewport: { width: 390, height: 844 } });
+  const { page } = await openPage(web.url, { viewport: { width: 390, height: 844 } });
   await page.locator("#chips").getByText("enforce").waitFor();
   await page.context().setOffline(true);
   await page.locator("#connection").getByText("disconnected").waitFor();
@@ -127,7 +122,7 @@ test("data that the page can't show is named, and the commands stay enabled", as
     },
     systemClock,
   );
-  const { page } = await openPage(browser, web.url);
+  const { page } = await openPage(web.url);
   await untilConnectionShows(page, "incomplete");
   const note = page.locator("#not-shown");
   await note.getByText("The page can't show: limits, status.").waitFor();
@@ -145,7 +140,7 @@ test("a fleet and a history that the page can't show are not live", async () => 
     { fleet: () => buildFleet([{ id: "a" }]), operators, ...quietStatus() },
     systemClock,
   );
-  const { page } = await openPage(browser, "about:blank");
+  const { page } = await openPage("about:blank");
   for (const path of ["fleet", "history"])
     await page.route(`**/api/v1/${path}`, (route) => route.fulfill({ json: {} }));
   await page.goto(web.url);
@@ -157,7 +152,7 @@ test("a fleet and a history that the page can't show are not live", async () => 
 test("changes while the fleet is being read are shown", async () => {
   let fleet = buildFleet([{ id: "a" }, { id: "b" }]);
   const web = await startTestServer({ fleet: () => fleet, ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, "about:blank");
+  const { page } = await openPage("about:blank");
   const [asked, changed] = [deferred<void>(), deferred<void>()];
   let reads = 0;
   await page.route("**/api/v1/fleet", async (route) => {
@@ -201,7 +196,7 @@ test("a command that waits for its response can't be sent twice, and leaves the 
     },
     systemClock,
   );
-  const { page } = await openPage(browser, web.url);
+  const { page } = await openPage(web.url);
   const pause = page.locator("#pause button:enabled");
   const send = page.locator("dialog .primary");
   await pause.click();
@@ -228,7 +223,7 @@ test("a stream is live while heartbeats arrive; without them the page polls, and
   let fleet = buildFleet([{ id: "a" }, { id: "b" }]);
   const clock = createVirtualClock(0);
   const web = await startTestServer({ fleet: () => fleet, ...quietStatus() }, clock);
-  const { page } = await openPage(browser, "about:blank");
+  const { page } = await openPage("about:blank");
   let streams = 0;
   page.on("request", (request) => {
     if (request.resourceType() === "eventsource") streams++;
@@ -266,7 +261,7 @@ test.each([
   const fleet = buildFleet([{ id: "a" }, { id: "b" }]);
   const remediation = () => sampleRemediation();
   const web = await startTestServer({ fleet: () => fleet, remediation, ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, "about:blank");
+  const { page } = await openPage("about:blank");
   await page.clock.install();
   const isPath = ({ pathname, search }: URL) => pathname === `/api/v1/${path}` && !search.includes("awaiting");
   await page.route(isPath, (route) => route.fulfill({ status: 503, json: { error: "unavailable" } }));
@@ -283,7 +278,7 @@ test("a page that was opened in a hidden tab reads the activity again when it is
   let decisions: readonly Decision[] = [];
   const remediation = () => ({ ...idleRemediation, decisions: async () => decisions });
   const web = await startTestServer({ remediation, ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, "about:blank");
+  const { page } = await openPage("about:blank");
   await page.addInitScript(`Object.defineProperty(document, "hidden", { value: true, configurable: true })`);
   await page.goto(web.url);
   await page.locator("#activity").getByText("No activity yet.").waitFor();

@@ -1,5 +1,5 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import { ok } from "../../src/base/result.ts";
 import type { NodeExplanation } from "../../src/remediation/status/views.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
@@ -15,19 +15,14 @@ import {
 import { stepsOf } from "../web/fleet-fixture.ts";
 import { adminOperators } from "../web/http/test-server.ts";
 import { accessibilityViolations } from "./accessibility.ts";
-import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
-import { openDaemon } from "./page-visit.ts";
+import { openDaemon, useBrowser } from "./page-visit.ts";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
+useBrowser();
 
 /** Opens the page with the panel of node_1, which is online. */
 const openPanel = (deps: Partial<WebDeps>, address = "/#node/node_1") =>
-  openDaemon(browser, { node: (id) => ({ id, status: "online", ip_address: "192.0.2.7" }), ...deps }, address);
+  openDaemon({ node: (id) => ({ id, status: "online", ip_address: "192.0.2.7" }), ...deps }, address);
 
 /** Remediation whose explanation is a minute older at each request. */
 function agingRemediation(change: (explanation: NodeExplanation) => NodeExplanation = (same) => same) {

@@ -1,10 +1,8 @@
 import { readFileSync } from "node:fs";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { UIDS } from "../../grafana/dashboard.ts";
 import type { Decision } from "../../src/model/remediation/decision.ts";
 import type { JournalQuery } from "../../src/model/remediation/journal.ts";
-import type { WebDeps } from "../../src/web/api/routes.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import {
   emptyExplanation,
@@ -17,18 +15,11 @@ import {
   verifiedAction,
 } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet, stepsOf } from "../web/fleet-fixture.ts";
-import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
-import { openDaemon } from "./page-visit.ts";
+import { openDaemon, useBrowser } from "./page-visit.ts";
 import { COLLECTOR_OFF } from "./quiet-daemon.ts";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
-
-const open = (deps: Partial<WebDeps> = {}, address = "/") => openDaemon(browser, deps, address);
+useBrowser();
 
 /** Decisions to hold nodes for `reason`, a second apart, oldest first. */
 const holds = (nodes: number, reason: "storm" | "window", afterSeconds: number): readonly Decision[] =>
@@ -56,7 +47,7 @@ test("the activity tells policy from status, groups equal holds, expands its row
   const incident = holds(12, "storm", 60 * 500);
   const actions = [{ ...verifiedAction, node: "node_3", policy: "offline", answered: { operator: "alice", at: 0 } }];
   const queries: JournalQuery[] = [];
-  const { page } = await open({
+  const { page } = await openDaemon({
     remediation: () => ({
       ...idleRemediation,
       decisions: async (query) => {
@@ -102,7 +93,7 @@ test("banners name the operator, and link the section of the runbook and Grafana
       },
     },
   };
-  const { page } = await open({
+  const { page } = await openDaemon({
     status: () => status,
     remediation: () => ({
       ...idleRemediation,
@@ -141,7 +132,7 @@ test("banners name the operator, and link the section of the runbook and Grafana
 
 test("the panel of a held node says who holds it, since when and why", async () => {
   const hold = { node: "node_1", policy: null, kind: "held", at: SAMPLES_START_MS } as const;
-  const { page } = await open(
+  const { page } = await openDaemon(
     {
       node: (id) => ({ id }),
       remediation: () => ({
@@ -172,7 +163,7 @@ test("the panel of a held node says who holds it, since when and why", async () 
 test("before the first walk the page does not claim that every node is healthy, or that one is gone", async () => {
   const status = { ...(new LargeFleet(1).webDeps().status() as object), nodes_complete: false };
   const remediation = { ...idleRemediation, historyOf: async () => ({ ...emptyHistory, actions: [verifiedAction] }) };
-  const { page } = await open(
+  const { page } = await openDaemon(
     { fleet: () => buildFleet([]), status: () => status, node: () => null, remediation: () => remediation },
     "/#node/node_1",
   );
@@ -192,7 +183,7 @@ test("before the first walk the page does not claim that every node is healthy, 
 });
 
 test("until the budget is read the page does not claim that there is no monthly limit", async () => {
-  const { page } = await open({
+  const { page } = await openDaemon({
     budget() {
       throw new Error("this budget can't be read");
     },
@@ -209,7 +200,7 @@ test("a policy shows its counts, each once", async () => {
     unknown: 4,
     episodes: { pending: 2, firing: 1, acting: 2, given_up: 0 },
   };
-  const { page } = await open({ remediation: () => ({ ...idleRemediation, policies: () => stepsOf([policy]) }) });
+  const { page } = await openDaemon({ remediation: () => ({ ...idleRemediation, policies: () => stepsOf([policy]) }) });
   const counts = page.locator("#policies .fact");
   await counts.first().waitFor();
   const shown = [
@@ -238,7 +229,7 @@ test("limits, ages and charts say what their numbers mean", async () => {
   const base = new LargeFleet(1).webDeps();
   const at = Array.from({ length: 60 }, (_, index) => 1_800_000_000 + 10 * index);
   const flat = (value: number) => at.map(() => value);
-  const { page } = await open({
+  const { page } = await openDaemon({
     status: () => ({
       ...(base.status() as object),
       nodes: { total: 1_000 },
@@ -283,7 +274,7 @@ test("the banner about an incomplete inventory offers to accept it only if the l
   };
   const status = { ...(new LargeFleet(1).webDeps().status() as object), collectors: { nodes } };
   const trust = [{ reason: "inventory_incomplete", detail: "the last walk missed 10 of 500 nodes" }];
-  const { page } = await open({
+  const { page } = await openDaemon({
     status: () => status,
     remediation: () => ({ ...idleRemediation, status: () => ({ ...idleStatus, trust }) }),
   });

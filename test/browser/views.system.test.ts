@@ -1,19 +1,11 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
-import type { WebDeps } from "../../src/web/api/routes.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
-import { startBrowser } from "./chromium.ts";
-import { openDaemon } from "./page-visit.ts";
+import { openDaemon, useBrowser } from "./page-visit.ts";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
-
-const open = (deps: Partial<WebDeps> = {}, address = "/") => openDaemon(browser, deps, address);
+useBrowser();
 
 const addressOf = (page: Page) => new URL(page.url()).hash;
 const filterText = (page: Page) => page.locator("#filter span").textContent();
@@ -26,7 +18,7 @@ const stateCounts = async (page: Page) => {
 };
 
 test("nodes that are treated, wait or are held have their own counts, colors and filters", async () => {
-  const { page } = await open();
+  const { page } = await openDaemon();
   expect(await stateCounts(page)).toEqual({
     "being treated": 2,
     "waiting (in flight)": 1,
@@ -54,7 +46,7 @@ test("nodes that are treated, wait or are held have their own counts, colors and
 
 test("each region has its name and its number of online nodes", async () => {
   const regions = Array.from({ length: 250 }, (_, index) => `region-${index}`);
-  const { page } = await open({
+  const { page } = await openDaemon({
     fleet: () => buildFleet(regions.map((region) => ({ id: `node of ${region}`, region }))),
   });
   expect(await page.locator("#labels .region").allTextContents()).toEqual(regions.map((region) => `${region}1/1`));
@@ -62,7 +54,7 @@ test("each region has its name and its number of online nodes", async () => {
 
 test("long names neither widen the page nor hide what follows them", async () => {
   const [name, region] = ["n".repeat(255), "r".repeat(150)];
-  const { page } = await open({ fleet: () => buildFleet([{ id: "node_1", name, region }]) });
+  const { page } = await openDaemon({ fleet: () => buildFleet([{ id: "node_1", name, region }]) });
   const widthOf = (selector: string) =>
     page.locator(selector).evaluate((element) => element.getBoundingClientRect().width);
   // On a narrow screen the name of the region is above its nodes.
@@ -83,7 +75,7 @@ test("long names neither widen the page nor hide what follows them", async () =>
 
 test("the table follows a new region and later changes while the grid is hidden", async () => {
   let fleet = buildFleet([{ id: "a" }, { id: "b" }]);
-  const { page, pageErrors } = await open({ fleet: () => fleet });
+  const { page, pageErrors } = await openDaemon({ fleet: () => fleet });
   await page.getByRole("button", { name: "table" }).click();
   fleet = buildFleet([{ id: "a" }, { id: "b" }, { id: "c", region: "us-east" }]);
   const rows = page.locator("#node-table-rows");
@@ -97,7 +89,7 @@ test("the table follows a new region and later changes while the grid is hidden"
 });
 
 test("filter, selection and order are in the address, and survive a reload and the back button", async () => {
-  const { page } = await open();
+  const { page } = await openDaemon();
   // The buttons are replaced while the page connects, so a click may be lost.
   await waitUntil("the filter is in the address", async () => {
     const isFiltered = addressOf(page).includes("status=offline");
@@ -129,7 +121,7 @@ test("filter, selection and order are in the address, and survive a reload and t
 });
 
 test("the list of nodes that need attention is complete over its pages, and sortable", async () => {
-  const { page } = await open();
+  const { page } = await openDaemon();
   const count = await page.locator("#attention-count").textContent();
   const pages = Number(/of (\d+)/.exec((await page.locator("#attention-pager").textContent()) ?? "")?.[1]);
   await page.locator("#attention-head").getByRole("button", { name: "Node" }).click();
@@ -148,7 +140,7 @@ test("the list of nodes that need attention is complete over its pages, and sort
 });
 
 test("the keyboard opens commands, finds nodes and moves the focus to the search", async () => {
-  const { page, pageErrors } = await open();
+  const { page, pageErrors } = await openDaemon();
   await page.keyboard.press("Meta+k");
   await page.locator("#palette-input").fill("node_499");
   await page.keyboard.press("Enter");
