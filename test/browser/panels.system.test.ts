@@ -38,7 +38,7 @@ const answer = <Row>(rows: readonly Row[], at: (row: Row) => number, { until, li
     .toSorted((one, other) => at(other) - at(one))
     .slice(0, limit);
 
-test("the activity tells policy from status, groups equal holds, expands its rows and loads older ones", async () => {
+test("the activity list distinguishes policies from statuses, groups equal holds, expands rows and loads older ones", async () => {
   // Alternating reasons of two nodes don't form an incident.
   const single = Array.from({ length: 450 }, (_, index): Decision => {
     const [row] = holds(1, index % 2 ? "storm" : "window", 0);
@@ -130,8 +130,10 @@ test("banners name the operator, and link the section of the runbook and Grafana
   expect(await page.locator(".banner b").last().textContent()).toBe("The journal can't be reached");
 });
 
-test("the panel of a held node says who holds it, since when and why", async () => {
-  const hold = { node: "node_1", policy: null, kind: "held", at: SAMPLES_START_MS } as const;
+test("the panel of a held node says who or which policy holds it, since when and why", async () => {
+  const at = SAMPLES_START_MS;
+  const hold = { node: "node_1", policy: null, kind: "held", at, until: at + 7_200_000 } as const;
+  const givenUp = { node: "node_1", policy: "reboot-offline", kind: "given_up", at, until: null } as const;
   const { page } = await openDaemon(
     {
       node: (id) => ({ id }),
@@ -140,14 +142,10 @@ test("the panel of a held node says who holds it, since when and why", async () 
         explain: (node) =>
           stepsOf({
             ...emptyExplanation(node),
-            at: SAMPLES_START_MS + 60_000,
+            at: at + 60_000,
             holds: [
-              {
-                ...hold,
-                until: SAMPLES_START_MS + 7_200_000,
-                operator: "alice",
-                reason: "alice holds it: disk swap",
-              },
+              { ...hold, operator: "alice", reason: "alice holds it: disk swap" },
+              { ...givenUp, reason: "2 episodes in a row did not heal it" },
             ],
           }),
       }),
@@ -155,9 +153,10 @@ test("the panel of a held node says who holds it, since when and why", async () 
     "/#node/node_1",
   );
   await page.locator("#panel .banner").getByText("alice").waitFor();
-  expect(await page.locator("#panel .banner span").textContent()).toBe(
+  expect(await page.locator("#panel .banner span").allTextContents()).toEqual([
     "since 03:00:00, until 05:00:00: alice holds it: disk swap",
-  );
+    "policy reboot-offline, since 03:00:00: 2 episodes in a row did not heal it",
+  ]);
 });
 
 test("before the first walk the page does not claim that every node is healthy, or that one is gone", async () => {
