@@ -4,7 +4,7 @@ import type { CommandRejection } from "../../src/model/remediation/operator-comm
 import { startDaemonOnNetwork } from "../integration/simulated-network.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { recordingCommands } from "../web/api/remediation-view-fixture.ts";
-import { adminOperators } from "../web/http/test-server.ts";
+import { adminOperators, deferred } from "../web/http/test-server.ts";
 import { nodeName, OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";
 import { openDaemon, openPage, useBrowser } from "./page-visit.ts";
 
@@ -99,12 +99,11 @@ test("without operators the page is read-only", async () => {
   expect(pageErrors).toEqual([]);
 });
 
+const operators = () => adminOperators({ value: () => TOKEN, refresh: () => ok(false) });
+
 /** Opens the page of a daemon that executes no command. */
 const openWithRejection = (rejection: CommandRejection) =>
-  openDaemon({
-    operators: () => adminOperators({ value: () => TOKEN, refresh: () => ok(false) }),
-    execute: recordingCommands([], rejection),
-  });
+  openDaemon({ operators, execute: recordingCommands([], rejection) });
 
 const conflict = { kind: "conflict", message: "the breaker is not open" } as const;
 
@@ -144,4 +143,37 @@ test("a command to which the leader has not replied is not shown as executed", a
   await page.getByLabel("Operator token").fill(TOKEN);
   await page.locator("dialog .primary").click();
   await page.locator("dialog .problem").getByText("Not confirmed: the leader has not replied yet.").waitFor();
+});
+
+test("a command that waits for its response can't be sent twice, and leaves the dialog of another one open", async () => {
+  const reply = deferred<ReturnType<typeof ok<string>>>();
+  const sent: string[][] = [];
+  const execute = recordingCommands(sent);
+  const { page } = await openDaemon({
+    operators,
+    async execute(command) {
+      const done = await execute(command);
+      return command.command === "pause" ? reply.promise : done;
+    },
+  });
+  const pause = page.locator("#pause button:enabled");
+  const send = page.locator("dialog .primary");
+  await pause.click();
+  await page.getByLabel("Operator token").fill(TOKEN);
+  await send.click();
+  await page.locator("dialog .primary:disabled").waitFor();
+  await page.route("**/api/v1/status", (route) => route.abort());
+  await page.locator("#connection").getByText("disconnected").waitFor();
+  await page.unroute("**/api/v1/status");
+  await page.locator("#connection").getByText("live", { exact: true }).waitFor();
+  expect(await send.isDisabled()).toBe(true);
+
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await pause.click();
+  await page.getByLabel("Reason").fill("another one");
+  reply.keep(ok("pause is done"));
+  await page.locator("#toast").getByText("pause is done").waitFor();
+  expect(await page.getByLabel("Reason").inputValue()).toBe("another one");
+  expect(await send.isEnabled()).toBe(true);
+  expect(sent).toHaveLength(1);
 });

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
+import { LargeFleet } from "./large-fleet.ts";
 import { openDaemon, useBrowser } from "./page-visit.ts";
 
 useBrowser();
@@ -11,7 +12,7 @@ const addressOf = (page: Page) => new URL(page.url()).hash;
 const filterText = (page: Page) => page.locator("#filter span").textContent();
 const namesListed = (page: Page) => page.locator("#attention .column-name").allTextContents();
 
-/** The counts of the states of remediation by their label. */
+/** Returns the counts of the remediation states, by label. */
 const stateCounts = async (page: Page) => {
   const buttons = await page.locator("#marks button").allTextContents();
   return Object.fromEntries(buttons.map((text) => [text.replace(/\d+$/, ""), Number(/\d+$/.exec(text))]));
@@ -137,6 +138,15 @@ test("the list of nodes that need attention is complete over its pages, and sort
   await page.locator("#attention-head").getByRole("button", { name: "Node" }).click();
   await page.locator("#attention-pager").getByText(`Page 1 of ${pages}`).waitFor();
   expect((await namesListed(page))[0]).toBe([...names].at(-1));
+});
+
+test("the search results show the current status of their nodes", async () => {
+  const fleet = new LargeFleet(3);
+  const { page } = await openDaemon(fleet.webDeps());
+  await page.locator("#search").fill("node_1");
+  await page.locator("#found .is-online").waitFor();
+  fleet.set({ 1: "offline" });
+  await page.locator("#found .is-offline").waitFor();
 });
 
 test("the keyboard opens commands, finds nodes and moves the focus to the search", async () => {
