@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { buildFleet } from "../web/fleet-fixture.ts";
+import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
 import { openDaemon, useBrowser } from "./page-visit.ts";
 
 useBrowser();
@@ -21,6 +21,17 @@ test("a click opens the node under the pointer if the beginning of the grid is o
   await page.mouse.up();
   await page.locator("#panel").waitFor();
   expect(addressOf(page)).toBe(`#${name!.replace("name of ", "node/")}?`);
+});
+
+test("the smallest cells are filled with the color of their status", async () => {
+  const nodes = Array.from({ length: 10_000 }, (_, index) => ({ id: `node_${index}` }));
+  const fleet = withStatus(buildFleet(nodes), { 0: "offline" });
+  const { page } = await openDaemon({ fleet: () => fleet });
+  const painted = await page.evaluate<string>(
+    `document.querySelector("#canvas").getContext("2d").getImageData(2, 0, 1, 1).data.join(", ")`,
+  );
+  const color = await page.evaluate<string>(`getComputedStyle(document.querySelector("#legend .is-offline")).color`);
+  expect(`rgb(${painted})`).toBe(color.replace(")", ", 255)"));
 });
 
 test("the keyboard cursor stays where it is if nodes are added while the panel shows another node", async () => {

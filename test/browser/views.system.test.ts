@@ -133,6 +133,8 @@ test("the list of nodes that need attention is complete over its pages, and sort
     if (at < pages) await page.getByRole("button", { name: "Next" }).click();
   }
   expect(`${names.size} nodes`).toBe(count);
+  // The button has the focus although there is no next page.
+  expect(await page.locator("#attention-pager button:focus").textContent()).toBe("Next");
   const collator = new Intl.Collator("en", { numeric: true });
   expect([...names]).toEqual([...names].toSorted(collator.compare));
   await page.locator("#attention-head").getByRole("button", { name: "Node" }).click();

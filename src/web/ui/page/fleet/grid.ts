@@ -155,7 +155,9 @@ export class Grid {
       top: this.#layout!.blocks[index]!.top - (this.#hasSideLabels ? 0 : LABEL_HEIGHT),
     }));
     fillEach(this.#labels, labels, ({ region, text, top }) => {
-      const label = createElement("div.region", createElement("b", region), createElement("span.muted", text));
+      // The name may be cut off.
+      const name = createElement("b", { title: region }, region);
+      const label = createElement("div.region", name, createElement("span.muted", text));
       label.style.top = `${top}px`;
       return label;
     });
