@@ -146,9 +146,10 @@ test("the search results show the current status of their nodes", async () => {
   const fleet = new LargeFleet(3);
   const { page } = await openDaemon(fleet.webDeps());
   await page.locator("#search").fill("node_1");
-  await page.locator("#found .is-online").waitFor();
+  await page.locator("#found li").getByText("online").waitFor();
   fleet.set({ 1: "offline" });
-  await page.locator("#found .is-offline").waitFor();
+  await page.locator("#found li").getByText("offline").waitFor();
+  expect(await page.locator("#found .is-offline").count()).toBe(1);
 });
 
 test("the keyboard opens commands, finds nodes and moves the focus to the search", async () => {

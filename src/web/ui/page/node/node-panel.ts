@@ -123,7 +123,7 @@ export class NodePanel {
 
   #show(node: NodeDocument): void {
     const status = !node.known && this.#isFleetKnown ? "gone" : (node.status ?? "unknown");
-    fill(this.#title, [node.name, status], () => [
+    fill(this.#title, [node.name, node.known, status], () => [
       node.known ? glyphElement(status) : null,
       createElement("span", node.name ?? node.id),
       createElement("span.status", humanize(status)),

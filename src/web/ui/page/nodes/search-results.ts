@@ -2,7 +2,7 @@ import { byId, createElement, fill, nodeLink } from "../dom.ts";
 import { type FleetModel, statusOf } from "../fleet/fleet.ts";
 import { searchNodes } from "../fleet/node-filter.ts";
 import { glyphElement } from "../fleet/status-icon.ts";
-import { formatCount } from "../format.ts";
+import { formatCount, humanize } from "../format.ts";
 
 /** Maximum number of listed nodes. The grid and the table show all results. */
 const RESULTS_LISTED_MAX = 12;
@@ -19,6 +19,7 @@ export function showSearchResults(fleet: FleetModel | null, text: string): void 
       createElement(
         "li",
         glyphElement(status),
+        createElement("span.unseen", `${humanize(status)} `),
         nodeLink(id, name, "found"),
         createElement("span.muted", `${region} ${country}`),
       ),
