@@ -37,7 +37,10 @@ const CELL_PITCHES = [20, 18, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4] as c
 /** Smallest pitch at which the gap between cells is two pixels wide. */
 const WIDE_PITCH = 11;
 
-/** Lays out groups of cells with the largest size that fits or, if none fits, the largest of the least possible height. */
+/**
+ * Lays out groups of cells at the largest pitch at which they fit. If they fit at none, it is the largest pitch at which
+ * they are no higher than at the smallest.
+ */
 export function computeLayout(counts: readonly number[], space: AvailableSpace): Layout {
   const layouts = CELL_PITCHES.map((pitch) => layoutAtPitch(counts, space, pitch));
   const heightMax = Math.max(space.height, layouts.at(-1)!.height);
@@ -86,8 +89,9 @@ export function cellAt({ blocks, pitch, columns }: Layout, x: number, y: number)
 }
 
 /**
- * Returns the cell to which a key moves the cursor: arrow keys to the next cell or row, also of another block, Home and
- * End to an end of the block, Page Up and Page Down to the start of a block. Null if the key does not move it.
+ * Returns the cell to which a key moves the cursor, or null if the key does not move it. Arrow keys move it by a cell or
+ * a row, also into another block, Home and End to the first and last cell of its block, and Page Up and Page Down
+ * between blocks.
  */
 export function cellAfterKey(layout: Layout, index: number, key: string): number | null {
   const { blocks } = layout;

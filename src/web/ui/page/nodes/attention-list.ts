@@ -42,10 +42,10 @@ export function showNodesNeedingAttention(
 
 function pagerElements(page: number, pages: number, navigate: (change: { page: number }) => void): readonly Child[] {
   const button = (name: string, to: number) => {
-    const isUseless = to < 1 || to > pages || to === page;
+    const isDisabled = to < 1 || to > pages || to === page;
     // With `disabled` it would lose the focus.
-    const attributes = { "aria-disabled": isUseless ? "true" : null };
-    return createButton(name, name, () => isUseless || navigate({ page: to }), attributes);
+    const attributes = { "aria-disabled": isDisabled ? "true" : null };
+    return createButton(name, name, () => isDisabled || navigate({ page: to }), attributes);
   };
   return [
     button("First", 1),
