@@ -8,10 +8,10 @@ import { OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts
 import { LargeFleet } from "./large-fleet.ts";
 import { openPage, useBrowser } from "./page-visit.ts";
 
-const browser = useBrowser();
+useBrowser();
 
 test("the page has no accessibility violations in light, dark and phone layout", async () => {
-  const { setup, daemon, page } = await startWithApproval(browser());
+  const { setup, daemon, page } = await startWithApproval();
   const [node] = setup.nodes;
   setup.interventions.startFailure(node!, OUTAGE);
   await pendingApproval(daemon, node!);
@@ -35,7 +35,7 @@ test("the page has no accessibility violations in light, dark and phone layout",
 test("a screen reader announces the summary only when it changes", async () => {
   const fleet = new LargeFleet(3);
   const web = await startTestServer(fleet.webDeps(), systemClock);
-  const { page } = await openPage(browser(), "about:blank");
+  const { page } = await openPage("about:blank");
   await page.clock.install();
   await page.goto(web.url);
   const announcement = page.locator("#announcement");

@@ -10,10 +10,10 @@ import { openDaemon, openPage, useBrowser } from "./page-visit.ts";
 
 const TOKEN = "open-sesame";
 
-const browser = useBrowser();
+useBrowser();
 
 test("commands need a valid token, which is kept for the tab", async () => {
-  const { setup, daemon, page, pageErrors } = await startWithApproval(browser());
+  const { setup, daemon, page, pageErrors } = await startWithApproval();
   const paused = async () => (await daemon.scrape()).sum("proxywarden_paused") === 1;
   await page.locator("#pause button:enabled").click();
   await page.getByLabel("Reason").fill("a deploy");
@@ -67,7 +67,7 @@ test("commands need a valid token, which is kept for the tab", async () => {
 });
 
 test("the panel of a node withdraws an approval that was given by mistake", async () => {
-  const { setup, daemon, page, pageErrors } = await startWithApproval(browser());
+  const { setup, daemon, page, pageErrors } = await startWithApproval();
   const [node] = setup.nodes;
   setup.interventions.startFailure(node!, OUTAGE);
   const { id } = await pendingApproval(daemon, node!);
@@ -93,22 +93,17 @@ test("the panel of a node withdraws an approval that was given by mistake", asyn
 
 test("without operators the page is read-only", async () => {
   const { daemon } = await startDaemonOnNetwork({ scenario: { nodes: 20, sessions: 10 } });
-  const { page, pageErrors } = await openPage(browser(), daemon.app.url());
+  const { page, pageErrors } = await openPage(daemon.app.url());
   await page.getByText("Read-only: no operators are configured").waitFor();
   expect(await page.locator("#pause button").isDisabled()).toBe(true);
   expect(pageErrors).toEqual([]);
 });
 
+const operators = () => adminOperators({ value: () => TOKEN, refresh: () => ok(false) });
+
 /** Opens the page of a daemon that executes no command. */
 const openWithRejection = (rejection: CommandRejection) =>
-  openDaemon(
-    browser(),
-    {
-      operators: () => adminOperators({ value: () => TOKEN, refresh: () => ok(false) }),
-      execute: recordingCommands([], rejection),
-    },
-    "/",
-  );
+  openDaemon({ operators, execute: recordingCommands([], rejection) });
 
 const conflict = { kind: "conflict", message: "the breaker is not open" } as const;
 
@@ -148,4 +143,37 @@ test("a command to which the leader has not replied is not shown as executed", a
   await page.getByLabel("Operator token").fill(TOKEN);
   await page.locator("dialog .primary").click();
   await page.locator("dialog .problem").getByText("Not confirmed: the leader has not replied yet.").waitFor();
+});
+
+test("a command that waits for its response can't be sent twice, and leaves the dialog of another one open", async () => {
+  const reply = Promise.withResolvers<ReturnType<typeof ok<string>>>();
+  const sent: string[][] = [];
+  const execute = recordingCommands(sent);
+  const { page } = await openDaemon({
+    operators,
+    async execute(command) {
+      const done = await execute(command);
+      return command.command === "pause" ? reply.promise : done;
+    },
+  });
+  const pause = page.locator("#pause button:enabled");
+  const send = page.locator("dialog .primary");
+  await pause.click();
+  await page.getByLabel("Operator token").fill(TOKEN);
+  await send.click();
+  await page.locator("dialog .primary:disabled").waitFor();
+  await page.route("**/api/v1/status", (route) => route.abort());
+  await page.locator("#connection").getByText("disconnected").waitFor();
+  await page.unroute("**/api/v1/status");
+  await page.locator("#connection").getByText("live", { exact: true }).waitFor();
+  expect(await send.isDisabled()).toBe(true);
+
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await pause.click();
+  await page.getByLabel("Reason").fill("another one");
+  reply.resolve(ok("pause is done"));
+  await page.locator("#toast").getByText("pause is done").waitFor();
+  expect(await page.getByLabel("Reason").inputValue()).toBe("another one");
+  expect(await send.isEnabled()).toBe(true);
+  expect(sent).toHaveLength(1);
 });

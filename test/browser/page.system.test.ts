@@ -6,7 +6,7 @@ import { waitUntil } from "../integration/wait-until.ts";
 import { nodeName, OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";
 import { useBrowser } from "./page-visit.ts";
 
-const browser = useBrowser();
+useBrowser();
 
 /** Counts the nodes of the simulated service by status. */
 function actualStatusCounts({ network }: Pick<HealingSetup, "network">): Record<string, number> {
@@ -37,7 +37,7 @@ const untilShown = (page: Page, wanted: () => Record<string, number>) =>
   });
 
 test("the page shows the fleet and an unhealthy node, and explains the node by keyboard", async () => {
-  const { setup, daemon, page, pageErrors } = await startWithApproval(browser());
+  const { setup, daemon, page, pageErrors } = await startWithApproval();
   await untilShown(page, () => actualStatusCounts(setup));
   await page.evaluate(() => Object.assign(globalThis, { isSamePage: true }));
   const [node] = setup.nodes;

@@ -3,7 +3,6 @@ import { expect, test } from "vitest";
 import { UIDS } from "../../grafana/dashboard.ts";
 import type { Decision } from "../../src/model/remediation/episode.ts";
 import type { JournalQuery } from "../../src/model/remediation/journal.ts";
-import type { WebDeps } from "../../src/web/api/routes.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import {
   emptyExplanation,
@@ -20,9 +19,7 @@ import { LargeFleet } from "./large-fleet.ts";
 import { openDaemon, useBrowser } from "./page-visit.ts";
 import { COLLECTOR_OFF } from "./quiet-daemon.ts";
 
-const browser = useBrowser();
-
-const open = (deps: Partial<WebDeps> = {}, address = "/") => openDaemon(browser(), deps, address);
+useBrowser();
 
 /** Decisions to hold nodes for `reason`, a second apart, oldest first. */
 const holds = (nodes: number, reason: "storm" | "window", afterSeconds: number): readonly Decision[] =>
@@ -41,7 +38,7 @@ const answer = <Row>(rows: readonly Row[], at: (row: Row) => number, { until, li
     .toSorted((one, other) => at(other) - at(one))
     .slice(0, limit);
 
-test("the activity tells policy from status, groups equal holds, expands its rows and loads older ones", async () => {
+test("the activity list distinguishes policies from statuses, groups equal holds, expands rows and loads older ones", async () => {
   // Alternating reasons of two nodes don't form an incident.
   const single = Array.from({ length: 450 }, (_, index): Decision => {
     const [row] = holds(1, index % 2 ? "storm" : "window", 0);
@@ -50,7 +47,7 @@ test("the activity tells policy from status, groups equal holds, expands its row
   const incident = holds(12, "storm", 60 * 500);
   const actions = [{ ...verifiedAction, node: "node_3", policy: "offline", answered: { operator: "alice", at: 0 } }];
   const queries: JournalQuery[] = [];
-  const { page } = await open({
+  const { page } = await openDaemon({
     remediation: () => ({
       ...idleRemediation,
       decisions: async (query) => {
@@ -96,7 +93,7 @@ test("banners name the operator, and link the section of the runbook and Grafana
       },
     },
   };
-  const { page } = await open({
+  const { page } = await openDaemon({
     status: () => status,
     remediation: () => ({
       ...idleRemediation,
@@ -133,9 +130,11 @@ test("banners name the operator, and link the section of the runbook and Grafana
   expect(await page.locator(".banner b").last().textContent()).toBe("The journal can't be reached");
 });
 
-test("the panel of a held node says who holds it, since when and why", async () => {
-  const hold = { node: "node_1", policy: null, kind: "held", at: SAMPLES_START_MS } as const;
-  const { page } = await open(
+test("the panel of a held node says who or which policy holds it, since when and why", async () => {
+  const at = SAMPLES_START_MS;
+  const hold = { node: "node_1", policy: null, kind: "held", at, until: at + 7_200_000 } as const;
+  const givenUp = { node: "node_1", policy: "reboot-offline", kind: "given_up", at, until: null } as const;
+  const { page } = await openDaemon(
     {
       node: (id) => ({ id }),
       remediation: () => ({
@@ -143,14 +142,10 @@ test("the panel of a held node says who holds it, since when and why", async () 
         explain: (node) =>
           stepsOf({
             ...emptyExplanation(node),
-            at: SAMPLES_START_MS + 60_000,
+            at: at + 60_000,
             holds: [
-              {
-                ...hold,
-                until: SAMPLES_START_MS + 7_200_000,
-                operator: "alice",
-                reason: "alice holds it: disk swap",
-              },
+              { ...hold, operator: "alice", reason: "alice holds it: disk swap" },
+              { ...givenUp, reason: "2 episodes in a row did not heal it" },
             ],
           }),
       }),
@@ -158,15 +153,16 @@ test("the panel of a held node says who holds it, since when and why", async () 
     "/#node/node_1",
   );
   await page.locator("#panel .banner").getByText("alice").waitFor();
-  expect(await page.locator("#panel .banner span").textContent()).toBe(
+  expect(await page.locator("#panel .banner span").allTextContents()).toEqual([
     "since 03:00:00, until 05:00:00: alice holds it: disk swap",
-  );
+    "policy reboot-offline, since 03:00:00: 2 episodes in a row did not heal it",
+  ]);
 });
 
 test("before the first walk the page does not claim that every node is healthy, or that one is gone", async () => {
   const status = { ...(new LargeFleet(1).webDeps().status() as object), nodes_complete: false };
   const remediation = { ...idleRemediation, historyOf: async () => ({ ...emptyHistory, actions: [verifiedAction] }) };
-  const { page } = await open(
+  const { page } = await openDaemon(
     { fleet: () => buildFleet([]), status: () => status, node: () => null, remediation: () => remediation },
     "/#node/node_1",
   );
@@ -186,7 +182,7 @@ test("before the first walk the page does not claim that every node is healthy, 
 });
 
 test("until the budget is read the page does not claim that there is no monthly limit", async () => {
-  const { page } = await open({
+  const { page } = await openDaemon({
     budget() {
       throw new Error("this budget can't be read");
     },
@@ -203,7 +199,7 @@ test("a policy shows its counts, each once", async () => {
     unknown: 4,
     episodes: { pending: 2, firing: 1, acting: 2, given_up: 0 },
   };
-  const { page } = await open({ remediation: () => ({ ...idleRemediation, policies: () => stepsOf([policy]) }) });
+  const { page } = await openDaemon({ remediation: () => ({ ...idleRemediation, policies: () => stepsOf([policy]) }) });
   const counts = page.locator("#policies .fact");
   await counts.first().waitFor();
   const shown = [
@@ -232,7 +228,7 @@ test("limits, ages and charts say what their numbers mean", async () => {
   const base = new LargeFleet(1).webDeps();
   const at = Array.from({ length: 60 }, (_, index) => 1_800_000_000 + 10 * index);
   const flat = (value: number) => at.map(() => value);
-  const { page } = await open({
+  const { page } = await openDaemon({
     status: () => ({
       ...(base.status() as object),
       nodes: { total: 1_000 },
@@ -277,7 +273,7 @@ test("the banner about an incomplete inventory offers to accept it only if the l
   };
   const status = { ...(new LargeFleet(1).webDeps().status() as object), collectors: { nodes } };
   const trust = [{ reason: "inventory_incomplete", detail: "the last walk missed 10 of 500 nodes" }];
-  const { page } = await open({
+  const { page } = await openDaemon({
     status: () => status,
     remediation: () => ({ ...idleRemediation, status: () => ({ ...idleStatus, trust }) }),
   });

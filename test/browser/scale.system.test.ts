@@ -18,7 +18,7 @@ const ELEMENTS_MAX = 1_500;
 const PAINTS_MAX = 10;
 const PHONE = { width: 390, height: 844 };
 
-const browser = useBrowser();
+useBrowser();
 
 const paints = async (page: Page) => Number(await page.locator("#canvas").getAttribute("data-paints"));
 const elements = (page: Page) => page.evaluate<number>("document.querySelectorAll('*').length");
@@ -28,7 +28,7 @@ const text = (count: number) => count.toLocaleString("en");
 async function openFleet(nodes: number, address = "/") {
   const fleet = new LargeFleet(nodes);
   const web = await startTestServer(fleet.webDeps(), systemClock);
-  const visit = await openPage(browser(), web.url + address);
+  const visit = await openPage(web.url + address);
   const online = visit.page.locator("#legend b").first();
   await waitUntil("the fleet is shown", async () => (await online.textContent()) === text(fleet.online()));
   // Before, the page may read the fleet again, because it may have missed changes.
