@@ -40,26 +40,27 @@ interface PollingPlanDeps {
 /** What was learned about the collectors. It survives a reload. */
 type CollectorHistory = ReturnType<typeof createCollectorHistory>;
 
-/** Creates an empty history. */
-export const createCollectorHistory = () => ({
-  runs: new Map<Collector, CollectorRun>(),
-  /** Duration of the last successful run. */
-  durations: new Map<Collector, DurationMs>(),
-  /** Mean calls per run, smoothed by {@link RUN_CALLS_SMOOTHING}, including lookups and repeated pages. */
-  calls: new Map<Collector, number>(),
-  /** The last {@link CollectorPlan.pacedMs}. */
-  pacedIntervals: new Map<Collector, DurationMs>(),
-  /**
-   * The longest recent {@link CollectorPlan.pacedMs}, and when it last applied. A shorter one replaces it after the
-   * time in which three runs under the current plan should have replaced the data. Details, which are read one by one,
-   * have none.
-   */
-  longestIntervals: new Map<Collector, { readonly ms: DurationMs; readonly at: MonotonicMs }>(),
-  /** Lists that this process has seen completely. */
-  completeLists: new Set<"nodes" | "sessions">(),
-  /** Consecutive failed runs. */
-  failedRuns: new Map<Collector, number>(),
-});
+/** Creates an empty history of each collector. */
+export const createCollectorHistory = () =>
+  byName(COLLECTORS, () => ({
+    run: null as CollectorRun | null,
+    /** Duration of the last successful run, or 0 if there is none. */
+    durationMs: 0 as DurationMs,
+    /** Mean calls per run, smoothed by {@link RUN_CALLS_SMOOTHING}, including lookups and repeated pages. */
+    calls: null as number | null,
+    /** The last {@link CollectorPlan.pacedMs}. */
+    pacedMs: null as DurationMs | null,
+    /**
+     * The longest recent {@link CollectorPlan.pacedMs}, and when it last applied. A shorter one replaces it after the
+     * time in which three runs under the current plan should have replaced the data. Details, which are read one by
+     * one, have none.
+     */
+    longest: { ms: 0 as DurationMs, at: 0 as MonotonicMs },
+    /** Whether this process has seen the whole list. */
+    isListSeen: false,
+    /** Consecutive failed runs. */
+    failedRuns: 0,
+  }));
 
 /** The last run, stored for the next process. */
 interface StoredRun {
@@ -116,7 +117,7 @@ export class PollingPlan {
     const { client, clock, history, limits } = this.#deps;
     const run: CollectorRun = { startedAt: clock.monotonic(), callsMade: 0, isOver: false };
     const expected = Math.ceil(callsPerRun(collector, this.#runCosts()));
-    history.runs.set(collector, run);
+    history[collector].run = run;
     this.#store(runFactKey(collector), { at: clock.now(), calls: expected } satisfies StoredRun);
     return pacedClient(client, run, {
       clock,
@@ -127,18 +128,19 @@ export class PollingPlan {
 
   /** Ends the run. The duration of a successful run becomes the measured duration of the collector. */
   endRun(collector: Collector, succeeded: boolean): void {
-    const { clock, history } = this.#deps;
-    const run = history.runs.get(collector);
-    if (run === undefined) return;
+    const { clock } = this.#deps;
+    const past = this.#deps.history[collector];
+    const { run } = past;
+    if (run === null) return;
     run.isOver = true;
-    const mean = history.calls.get(collector) ?? run.callsMade;
-    history.calls.set(collector, mean + (run.callsMade - mean) * RUN_CALLS_SMOOTHING);
+    const mean = past.calls ?? run.callsMade;
+    past.calls = mean + (run.callsMade - mean) * RUN_CALLS_SMOOTHING;
     const { at, calls } = this.#readRun(collector) ?? { at: clock.now(), calls: 0 };
     if (run.callsMade > calls) {
       this.#store(runFactKey(collector), { at, calls: run.callsMade } satisfies StoredRun);
     }
-    if (succeeded) history.durations.set(collector, clock.monotonic() - run.startedAt);
-    history.failedRuns.set(collector, succeeded ? 0 : (history.failedRuns.get(collector) ?? 0) + 1);
+    if (succeeded) past.durationMs = clock.monotonic() - run.startedAt;
+    past.failedRuns = succeeded ? 0 : past.failedRuns + 1;
   }
 
   /**
@@ -146,7 +148,7 @@ export class PollingPlan {
    * process.
    */
   recordCompleteList(list: "nodes" | "sessions"): void {
-    this.#deps.history.completeLists.add(list);
+    this.#deps.history[list].isListSeen = true;
     const networkSize = this.#networkSize();
     if (this.#deps.facts.read(NETWORK_SIZE_FACT) !== JSON.stringify(networkSize)) {
       this.#store(NETWORK_SIZE_FACT, networkSize);
@@ -169,9 +171,9 @@ export class PollingPlan {
       limits,
       month: this.#monthUsage(),
       runs: byName(COLLECTORS, (collector) => this.#lastRun(collector)),
-      measuredDurations: Object.fromEntries(history.durations),
-      pacedIntervals: Object.fromEntries(history.pacedIntervals),
-      longestIntervals: Object.fromEntries([...history.longestIntervals].map(([collector, { ms }]) => [collector, ms])),
+      measuredDurations: byName(COLLECTORS, (collector) => history[collector].durationMs),
+      pacedIntervals: byName(COLLECTORS, (collector) => history[collector].pacedMs),
+      longestIntervals: byName(COLLECTORS, (collector) => history[collector].longest.ms),
       actions: rateLimiter.recentActions(),
       externalCalls: rateLimiter.externalCalls(),
       learnedLimits: rateLimiter.learnedLimits(),
@@ -185,24 +187,23 @@ export class PollingPlan {
   }
 
   #recordInterval(collector: Collector, { intervalMs, pacedMs }: CollectorPlan): void {
-    const { clock, history } = this.#deps;
+    const past = this.#deps.history[collector];
     // The previous plan applied until now.
-    const ms = Math.max(pacedMs, history.pacedIntervals.get(collector) ?? 0);
-    history.pacedIntervals.set(collector, pacedMs);
+    const ms = Math.max(pacedMs, past.pacedMs ?? 0);
+    past.pacedMs = pacedMs;
     if (collector === "details") return;
-    const at = clock.monotonic();
-    const longest = history.longestIntervals.get(collector);
-    const keptMs = FRESH_INTERVALS * Math.max(pacedMs, history.durations.get(collector) ?? 0);
-    if (longest === undefined || ms >= longest.ms || at - longest.at > keptMs)
-      history.longestIntervals.set(collector, { ms, at });
+    const at = this.#deps.clock.monotonic();
+    const { longest } = past;
+    const keptMs = FRESH_INTERVALS * Math.max(pacedMs, past.durationMs);
+    if (ms >= longest.ms || at - longest.at > keptMs) past.longest = { ms, at };
     // The next run is postponed to the next month.
-    else if (intervalMs > pacedMs) history.longestIntervals.set(collector, { ...longest, at });
+    else if (intervalMs > pacedMs) longest.at = at;
   }
 
   /** Returns what the next runs cost: the size of the network, and the mean calls of earlier walks. */
   #runCosts(): Pick<PlanInput, "nodes" | "nodePages" | "sessionPages" | "walkCalls"> {
     const callsOf = (collector: Collector) =>
-      this.#deps.history.calls.get(collector) ?? this.#storedRuns[collector]?.callsMade ?? 0;
+      this.#deps.history[collector].calls ?? this.#storedRuns[collector]?.callsMade ?? 0;
     return { ...this.#networkSize(), walkCalls: { nodes: callsOf("nodes"), sessions: callsOf("sessions") } };
   }
 
@@ -212,9 +213,9 @@ export class PollingPlan {
    */
   #networkSize(): NetworkSize {
     const seen = this.#deps.networkSize();
-    const { completeLists } = this.#deps.history;
+    const { history } = this.#deps;
     return byName(SIZE_NAMES, (size) =>
-      completeLists.has(SIZES[size]) ? seen[size] : Math.max(seen[size], this.#storedSize[size]),
+      history[SIZES[size]].isListSeen ? seen[size] : Math.max(seen[size], this.#storedSize[size]),
     );
   }
 
@@ -224,7 +225,7 @@ export class PollingPlan {
   }
 
   #lastRun(collector: Collector): LastRun | null {
-    const run = this.#deps.history.runs.get(collector) ?? this.#storedRuns[collector];
+    const run = this.#deps.history[collector].run ?? this.#storedRuns[collector];
     if (run === null) return null;
     const { callsMade, isOver } = run;
     const calls = isOver ? callsMade : Math.max(callsMade, callsPerRun(collector, this.#networkSize()));
@@ -246,12 +247,10 @@ export class PollingPlan {
 
   /** Returns the lists of unknown size, except those whose runs keep failing. */
   #listsOfUnknownSize(): ReadonlySet<TrafficClass> {
-    const { completeLists, failedRuns } = this.#deps.history;
+    const { history } = this.#deps;
     const storedPages = { nodes: this.#storedSize.nodePages, sessions: this.#storedSize.sessionPages };
     const isUnknown = (list: "nodes" | "sessions") =>
-      !completeLists.has(list) &&
-      storedPages[list] === 0 &&
-      (failedRuns.get(list) ?? 0) < FAILED_RUNS_BEFORE_SUCCESS_MAX;
+      !history[list].isListSeen && storedPages[list] === 0 && history[list].failedRuns < FAILED_RUNS_BEFORE_SUCCESS_MAX;
     return new Set((["nodes", "sessions"] as const).filter(isUnknown));
   }
 

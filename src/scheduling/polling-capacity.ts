@@ -35,8 +35,8 @@ export interface PlanInput {
   readonly walkCalls?: Readonly<Partial<Record<"nodes" | "sessions", number>>>;
   /** Duration of the last complete run by collector. Absent if not measured. */
   readonly measuredDurations?: Readonly<Partial<Record<Collector, DurationMs>>>;
-  /** The `pacedMs` of each collector in the last plan. Absent if there is none. */
-  readonly pacedIntervals?: Readonly<Partial<Record<Collector, DurationMs>>>;
+  /** The `pacedMs` of each collector in the last plan. Absent or null if there is none. */
+  readonly pacedIntervals?: Readonly<Partial<Record<Collector, DurationMs | null>>>;
   /** The longest `pacedMs` under which data was read that may still be fresh, by collector. Absent if there is none. */
   readonly longestIntervals?: Readonly<Partial<Record<Collector, DurationMs>>>;
   /** Recent calls for actions. Absent if there are none. */

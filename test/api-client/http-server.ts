@@ -1,4 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { onTestFinished } from "vitest";
+import { createTransport, type TransportOptions } from "../../src/api-client/transport.ts";
+import type { Transport } from "../../src/model/ports.ts";
 import { listenInTest } from "../harness/listening-server.ts";
 
 /** A request as it came. */
@@ -54,3 +57,15 @@ export async function startHttpServer(
 }
 
 export const neverAnswers = new AbortController().signal;
+
+/** A request of the list of nodes. */
+export const get = { method: "GET", path: "/v1/nodes", headers: {} } as const;
+/** A request of an action. */
+export const post = { method: "POST", path: "/v1/nodes/node_1/reboot", headers: {}, body: '{"force":true}' } as const;
+
+/** Creates a transport that is closed when the test ends. */
+export function transportTo(baseUrl: string, options: Partial<TransportOptions> = {}): Transport {
+  const transport = createTransport({ baseUrl, ...options });
+  onTestFinished(() => transport.close());
+  return transport;
+}

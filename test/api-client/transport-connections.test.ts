@@ -1,21 +1,10 @@
 import { createServer, type IncomingMessage } from "node:http";
 import { createSecureServer } from "node:http2";
 import { createConnection, type Socket } from "node:net";
-import { describe, expect, onTestFinished, test } from "vitest";
-import { createTransport, type TransportOptions } from "../../src/api-client/transport.ts";
-import type { Transport } from "../../src/model/ports.ts";
+import { describe, expect, test } from "vitest";
 import { listenInTest } from "../harness/listening-server.ts";
 import { createAuthority } from "../web/http/tls/certificate-authority.ts";
-
-const never = new AbortController().signal;
-const get = { method: "GET", path: "/v1/nodes", headers: {} } as const;
-const post = { method: "POST", path: "/v1/nodes/node_1/reboot", headers: {}, body: '{"force":true}' } as const;
-
-function transportTo(baseUrl: string, options: Partial<TransportOptions> = {}): Transport {
-  const transport = createTransport({ baseUrl, ...options });
-  onTestFinished(() => transport.close());
-  return transport;
-}
+import { get, neverAnswers, post, transportTo } from "./http-server.ts";
 
 /** Starts a TLS server that offers HTTP/2 and HTTP/1.1, and records the version of each request. */
 async function serveHttp2() {
@@ -51,14 +40,16 @@ describe("requests use HTTP/1.1 although the server offers HTTP/2", () => {
   test("directly", async () => {
     const { versions, ca, url } = await serveHttp2();
     const transport = transportTo(url, { ca });
-    for (const request of [get, post]) expect(await transport.request(request, never)).toMatchObject({ ok: true });
+    for (const request of [get, post])
+      expect(await transport.request(request, neverAnswers)).toMatchObject({ ok: true });
     expect(versions).toEqual(["1.1", "1.1"]);
   });
 
   test("through the tunnel of a proxy", async () => {
     const { versions, ca, url } = await serveHttp2();
     const transport = transportTo(url, { ca, proxy: (await serveProxy()).url });
-    for (const request of [get, post]) expect(await transport.request(request, never)).toMatchObject({ ok: true });
+    for (const request of [get, post])
+      expect(await transport.request(request, neverAnswers)).toMatchObject({ ok: true });
     expect(versions).toEqual(["1.1", "1.1"]);
   });
 });
@@ -67,7 +58,7 @@ test("a POST over a proxy uses a new connection to the proxy", async () => {
   const proxy = await serveProxy();
   const transport = transportTo("http://service.invalid", { proxy: proxy.url });
   for (const request of [get, get, post, post]) {
-    expect(await transport.request(request, never)).toMatchObject({ ok: true });
+    expect(await transport.request(request, neverAnswers)).toMatchObject({ ok: true });
   }
   const [first, second, third, fourth] = proxy.clientPorts;
   expect([first, second]).not.toContain(third);

@@ -2,19 +2,9 @@ import { createServer as createHttpServer, type IncomingMessage, type ServerResp
 import { createServer as createTcpServer, type Socket } from "node:net";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { BODY_BYTES_MAX, createTransport, type TransportOptions } from "../../src/api-client/transport.ts";
-import type { Transport } from "../../src/model/ports.ts";
+import { BODY_BYTES_MAX, createTransport } from "../../src/api-client/transport.ts";
 import { listenInTest } from "../harness/listening-server.ts";
-
-const never = new AbortController().signal;
-const post = { method: "POST", path: "/v1/nodes/node_1/reboot", headers: {}, body: '{"force":true}' } as const;
-const get = { method: "GET", path: "/v1/nodes", headers: {} } as const;
-
-function transportTo(baseUrl: string, options: Partial<TransportOptions> = {}): Transport {
-  const transport = createTransport({ baseUrl, ...options });
-  onTestFinished(() => transport.close());
-  return transport;
-}
+import { get, neverAnswers, post, transportTo } from "./http-server.ts";
 
 /** A server that counts requests and returns the given response. */
 async function serve(answer: (request: IncomingMessage, response: ServerResponse) => void) {
@@ -43,7 +33,7 @@ test("a request that may not be sent any more when its connection is open is not
   const transport = transportTo(url);
   let isLeader = true;
   const mayBeSent = () => isLeader;
-  const late = [get, post].map((request) => transport.request({ ...request, mayBeSent }, never));
+  const late = [get, post].map((request) => transport.request({ ...request, mayBeSent }, neverAnswers));
   isLeader = false;
   for (const outcome of await Promise.all(late)) {
     expect(outcome).toMatchObject({
@@ -53,7 +43,7 @@ test("a request that may not be sent any more when its connection is open is not
   }
   expect(seen).toEqual([]);
   isLeader = true;
-  expect(await transport.request({ ...post, mayBeSent }, never)).toMatchObject({ ok: true });
+  expect(await transport.request({ ...post, mayBeSent }, neverAnswers)).toMatchObject({ ok: true });
 });
 
 describe("a POST is sent once", () => {
@@ -65,10 +55,10 @@ describe("a POST is sent once", () => {
     // Readings leave connections behind that are closing while the actions go out.
     for (let round = 0; round < 20; round++) {
       await Promise.all([
-        transport.request(get, never),
-        transport.request(post, never),
-        transport.request(post, never),
-        transport.request(get, never),
+        transport.request(get, neverAnswers),
+        transport.request(post, neverAnswers),
+        transport.request(post, neverAnswers),
+        transport.request(get, neverAnswers),
       ]);
     }
     expect(seen.filter(({ method }) => method === "POST")).toHaveLength(40);
@@ -77,7 +67,7 @@ describe("a POST is sent once", () => {
   test("over a new connection, even if there are idle ones", async () => {
     const { seen, url } = await serve((_, response) => void response.end("{}"));
     const transport = transportTo(url);
-    for (const request of [get, get, post, post]) await transport.request(request, never);
+    for (const request of [get, get, post, post]) await transport.request(request, neverAnswers);
     expect(seen.map(({ connection }) => connection)).toEqual(["keep-alive", "keep-alive", "close", "close"]);
     const [first, second, third, fourth] = seen.map(({ socket }) => socket);
     expect([first, second]).not.toContain(third);
@@ -89,7 +79,7 @@ describe("a POST is sent once", () => {
       request.resume().on("end", () => request.socket.resetAndDestroy());
     });
     const transport = transportTo(url);
-    const outcomes = await Promise.all([1, 2, 3].map(() => transport.request(post, never)));
+    const outcomes = await Promise.all([1, 2, 3].map(() => transport.request(post, neverAnswers)));
     expect(outcomes.map((outcome) => !outcome.ok && outcome.error.kind)).toEqual(["reset", "reset", "reset"]);
     expect(seen).toHaveLength(3);
   });
@@ -99,7 +89,7 @@ describe("a POST is sent once", () => {
       response.writeHead(200, { "content-length": "100" });
       response.write("{", () => response.destroy());
     });
-    const outcome = await transportTo(url).request(post, never);
+    const outcome = await transportTo(url).request(post, neverAnswers);
     expect(outcome).toMatchObject({ ok: false, error: { kind: "reset" } });
     expect(seen).toHaveLength(1);
   });
@@ -107,7 +97,7 @@ describe("a POST is sent once", () => {
   test("with a Content-Length of 0 if it has no body", async () => {
     const { seen, url } = await serve((_, response) => void response.end());
     const { body: _, ...bare } = post;
-    expect(await transportTo(url).request(bare, never)).toMatchObject({ ok: true, value: { status: 200 } });
+    expect(await transportTo(url).request(bare, neverAnswers)).toMatchObject({ ok: true, value: { status: 200 } });
     expect(seen[0]).toMatchObject({ length: "0" });
   });
 });
@@ -116,19 +106,19 @@ describe("a request that certainly did not reach the service is reported as such
   test("no listener: unreachable", async () => {
     const { server, port } = await accept(() => {});
     await new Promise<void>((resolve) => void server.close(() => resolve()));
-    const outcome = await transportTo(`http://127.0.0.1:${port}`).request(post, never);
+    const outcome = await transportTo(`http://127.0.0.1:${port}`).request(post, neverAnswers);
     expect(outcome).toMatchObject({ ok: false, error: { kind: "unreachable" } });
   });
 
   test("an unknown host name: unreachable", async () => {
-    const outcome = await transportTo("http://nobody.invalid").request(post, never);
+    const outcome = await transportTo("http://nobody.invalid").request(post, neverAnswers);
     expect(outcome).toMatchObject({ ok: false, error: { kind: "unreachable" } });
   });
 
   test("a server that fails the TLS handshake, or has no TLS: unreachable", async () => {
     const rude = await accept((socket) => void socket.once("data", () => socket.resetAndDestroy()));
     const plain = await accept((socket) => void socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
-    const postOverTls = (port: number) => transportTo(`https://127.0.0.1:${port}`).request(post, never);
+    const postOverTls = (port: number) => transportTo(`https://127.0.0.1:${port}`).request(post, neverAnswers);
     expect(await postOverTls(rude.port)).toMatchObject({ error: { kind: "unreachable" } });
     const message = "the server does not use TLS on this port; use an http:// URL (ERR_SSL_WRONG_VERSION_NUMBER)";
     expect(await postOverTls(plain.port)).toEqual({ ok: false, error: { kind: "unreachable", message } });
@@ -192,7 +182,7 @@ test("informational responses are skipped", async () => {
     response.writeEarlyHints({ link: "</style.css>; rel=preload" });
     response.writeHead(404, { "x-final": "yes" }).end("{}");
   });
-  const outcome = await transportTo(url).request(get, never);
+  const outcome = await transportTo(url).request(get, neverAnswers);
   expect(outcome).toMatchObject({ ok: true, value: { status: 404, headers: { "x-final": "yes" } } });
 });
 
@@ -206,7 +196,7 @@ describe("compression", () => {
       asked.push(incoming.headers["accept-encoding"]);
       encodedAs("GZIP", gzipSync('{"data":[]}'))(incoming, response);
     });
-    const outcome = await transportTo(url).request(request, never);
+    const outcome = await transportTo(url).request(request, neverAnswers);
     expect(asked).toEqual(["gzip"]);
     expect(outcome.ok && Buffer.from(outcome.value.body).toString()).toBe('{"data":[]}');
     expect(outcome.ok && outcome.value.headers).not.toHaveProperty("content-encoding");
@@ -216,7 +206,10 @@ describe("compression", () => {
     const bomb = gzipSync(Buffer.alloc(BODY_BYTES_MAX + 1));
     expect(bomb.length).toBeLessThan(BODY_BYTES_MAX / 500);
     const { url } = await serve(encodedAs("gzip", bomb));
-    expect(await transportTo(url).request(get, never)).toMatchObject({ ok: false, error: { kind: "too_large" } });
+    expect(await transportTo(url).request(get, neverAnswers)).toMatchObject({
+      ok: false,
+      error: { kind: "too_large" },
+    });
   });
 
   test("the maximum size of a body may be set", async () => {
@@ -224,7 +217,7 @@ describe("compression", () => {
       await serve(encodedAs("gzip", gzipSync(Buffer.alloc(101)))),
       await serve((_, response) => void response.end(Buffer.alloc(101))),
     ]) {
-      const outcomes = [100, 101].map((bodyBytesMax) => transportTo(url, { bodyBytesMax }).request(get, never));
+      const outcomes = [100, 101].map((bodyBytesMax) => transportTo(url, { bodyBytesMax }).request(get, neverAnswers));
       expect(await Promise.all(outcomes)).toMatchObject([
         { ok: false, error: { kind: "too_large", message: "the body is larger than 100 bytes" } },
         { ok: true },
@@ -238,7 +231,7 @@ describe("compression", () => {
       await serve(encodedAs("gzip", gzipSync(whole))),
       await serve((_, response) => void response.end(whole)),
     ]) {
-      const outcome = await transportTo(url).request(get, never);
+      const outcome = await transportTo(url).request(get, neverAnswers);
       expect(outcome.ok && outcome.value.body.length).toBe(BODY_BYTES_MAX);
     }
   });
@@ -249,7 +242,7 @@ describe("compression", () => {
     ["gzip, br", gzipSync("{}")],
   ])("a body in %s that can't be decompressed is returned as it is, with its header", async (encoding, bytes) => {
     const { url } = await serve(encodedAs(encoding, bytes));
-    const outcome = await transportTo(url).request(post, never);
+    const outcome = await transportTo(url).request(post, neverAnswers);
     expect(outcome.ok && outcome.value.headers["content-encoding"]).toBe(encoding);
     expect(outcome.ok && Buffer.compare(outcome.value.body, bytes)).toBe(0);
   });
@@ -266,13 +259,13 @@ test("the proxy of the environment is used if configured, except for hosts in NO
   for (const name of ["http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY"]) vi.stubEnv(name, undefined);
   vi.stubEnv("HTTP_PROXY", proxy.url);
   const wanted = transportTo("http://service.invalid", { proxyFromEnvironment: true });
-  for (const request of [get, post]) expect(await wanted.request(request, never)).toMatchObject({ ok: true });
+  for (const request of [get, post]) expect(await wanted.request(request, neverAnswers)).toMatchObject({ ok: true });
   expect(asked).toEqual(["http://service.invalid/v1/nodes", "http://service.invalid/v1/nodes/node_1/reboot"]);
-  expect(await transportTo(service.url, { proxyFromEnvironment: false }).request(get, never)).toMatchObject({
+  expect(await transportTo(service.url, { proxyFromEnvironment: false }).request(get, neverAnswers)).toMatchObject({
     ok: true,
   });
   vi.stubEnv("NO_PROXY", "127.0.0.1");
-  expect(await transportTo(service.url, { proxyFromEnvironment: true }).request(get, never)).toMatchObject({
+  expect(await transportTo(service.url, { proxyFromEnvironment: true }).request(get, neverAnswers)).toMatchObject({
     ok: true,
   });
   expect(asked).toHaveLength(2);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
-import { type GroupedDaemon, startDaemonGroup } from "../harness/daemon-group.ts";
+import { type GroupedDaemon, startDaemonGroup, startTrustedGroup } from "../harness/daemon-group.ts";
 import { journalRows } from "../harness/journal-rows.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
@@ -16,8 +16,7 @@ function delayForwardedCommands({ database }: GroupedDaemon): () => void {
 }
 
 test("a command that was forwarded late does not undo a later pause or hold", async () => {
-  const group = await startDaemonGroup();
-  await group.advance(4 * MINUTE_MS);
+  const group = await startTrustedGroup();
   const [one, two] = group.daemons;
   const [leader, standby] = [one!, two!].map(({ roleSwitch }, index) => commandsOf(roleSwitch.active, `op-${index}`));
   await leader!.pause("deploy");
@@ -44,8 +43,7 @@ test("a command that was forwarded late does not undo a later pause or hold", as
 test("a command that was forwarded late neither closes a breaker nor accepts an inventory that its operator has not seen", async () => {
   const breaker = { share: 0, amount: 0, withinMs: HOUR_MS };
   const config = remediationConfig([rebootOffline({ forMs: MINUTE_MS })], { breaker });
-  const group = await startDaemonGroup({ config });
-  await group.advance(4 * MINUTE_MS);
+  const group = await startTrustedGroup({ config });
   const [one, two] = group.daemons;
   const standby = commandsOf(two!.roleSwitch.active);
   const deliver = delayForwardedCommands(one!);
@@ -77,8 +75,7 @@ test("a command that was forwarded late neither closes a breaker nor accepts an 
 });
 
 test("commands that waited together take effect in the order in which they were given", async () => {
-  const group = await startDaemonGroup();
-  await group.advance(4 * MINUTE_MS);
+  const group = await startTrustedGroup();
   const [one, two] = group.daemons;
   const standby = commandsOf(two!.roleSwitch.active);
   const deliver = delayForwardedCommands(one!);
@@ -104,8 +101,7 @@ test("commands that waited together take effect in the order in which they were 
 });
 
 test("commands that were given before a takeover take effect in their order after it", async () => {
-  const group = await startDaemonGroup({ daemons: 3 });
-  await group.advance(4 * MINUTE_MS);
+  const group = await startTrustedGroup({ daemons: 3 });
   const [leader, standby] = group.daemons;
   leader!.pause();
   const commands = commandsOf(standby!.roleSwitch.active);
@@ -121,8 +117,7 @@ test("commands that were given before a takeover take effect in their order afte
 });
 
 test("a command that was given before a takeover does not undo a pause or hold made after it, even once the downtime is known", async () => {
-  const group = await startDaemonGroup({ daemons: 3 });
-  await group.advance(4 * MINUTE_MS);
+  const group = await startTrustedGroup({ daemons: 3 });
   const standbys = group.daemons.slice(1);
   group.daemons[0]!.pause();
   const commands = commandsOf(standbys[0]!.roleSwitch.active);
@@ -141,8 +136,7 @@ test("a command that was given before a takeover does not undo a pause or hold m
 });
 
 test("a command that was given before a pause does not end it although the downtime became known in between", async () => {
-  const group = await startDaemonGroup({ daemons: 3 });
-  await group.advance(4 * MINUTE_MS);
+  const group = await startTrustedGroup({ daemons: 3 });
   const standbys = group.daemons.slice(1);
   group.daemons[0]!.pause();
   const deliver = standbys.map(delayForwardedCommands);
@@ -159,8 +153,7 @@ test("a command that was given before a pause does not end it although the downt
 });
 
 test("a command that waits for a takeover is answered with the name of the daemon that executed it", async () => {
-  const group = await startDaemonGroup();
-  await group.advance(4 * MINUTE_MS);
+  const group = await startTrustedGroup();
   const [one, two] = group.daemons;
   one!.pause();
   await group.advance(13 * SECOND_MS);

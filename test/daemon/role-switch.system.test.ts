@@ -3,7 +3,7 @@ import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
 import { LIMITER_KINDS } from "../../src/config/schema/scenario.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { type DaemonGroup, startDaemonGroup } from "../harness/daemon-group.ts";
+import { type DaemonGroup, startDaemonGroup, startTrustedGroup } from "../harness/daemon-group.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { createPlanLimits, everyMinuteSettings } from "../harness/virtual-daemon.ts";
@@ -28,8 +28,7 @@ function expectLaws(group: DaemonGroup): void {
 }
 
 test("one daemon leads and heals, and the others stand by without calls", async () => {
-  const group = await startDaemonGroup({ daemons: 3 });
-  await group.advance(WARM_UP_MS);
+  const group = await startTrustedGroup({ daemons: 3 });
   expect(group.leaders()).toEqual(["one"]);
   const node = group.failNode();
   await group.advance(10 * MINUTE_MS);
@@ -42,8 +41,7 @@ test("one daemon leads and heals, and the others stand by without calls", async 
 });
 
 test("a daemon that stops hands over immediately, and the next one continues from its journal", async () => {
-  const group = await startDaemonGroup();
-  await group.advance(WARM_UP_MS);
+  const group = await startTrustedGroup();
   const node = group.failNode();
   await group.advanceUntil(() => group.actions().some(({ state }) => state === "sent"));
   const before = group.clock.now();
@@ -57,8 +55,7 @@ test("a daemon that stops hands over immediately, and the next one continues fro
 });
 
 test("a daemon that is paused for longer than the lease takes no step afterwards, and stands by", async () => {
-  const group = await startDaemonGroup();
-  await group.advance(WARM_UP_MS);
+  const group = await startTrustedGroup();
   group.failNode();
   await group.advanceUntil(() => group.actions().some(({ state }) => state === "posting" || state === "sent"));
   group.daemons[0]!.pause();
@@ -83,8 +80,7 @@ test.each([
 ])(
   "a leader that loses the database as it journals a step as $lost does not send it",
   async ({ lost, sentBy, actions }) => {
-    const group = await startDaemonGroup();
-    await group.advance(WARM_UP_MS);
+    const group = await startTrustedGroup();
     const [one] = group.daemons;
     one!.database.onCommitted = async (changes) => {
       if (!changes.some((change) => change.kind === "action" && change.row.state === lost)) return;
@@ -101,8 +97,7 @@ test.each([
 );
 
 test("commands given to a standby are executed by the leader, which answers; without a leader they wait for the next one", async () => {
-  const group = await startDaemonGroup();
-  await group.advance(WARM_UP_MS);
+  const group = await startTrustedGroup();
   const [one, two] = group.daemons;
   const give = async <T>(command: Promise<T>): Promise<T> => {
     await group.advance(6 * SECOND_MS);
@@ -130,8 +125,7 @@ test("commands given to a standby are executed by the leader, which answers; wit
 });
 
 test("a command is not said to have changed nothing if the database took it and the response was lost", async () => {
-  const group = await startDaemonGroup();
-  await group.advance(WARM_UP_MS);
+  const group = await startTrustedGroup();
   const [one, two] = group.daemons;
   const { forwardedCommands } = two!.database.state;
   const submit: typeof forwardedCommands.submit = async (command) => {
@@ -148,8 +142,7 @@ test("a command is not said to have changed nothing if the database took it and 
 });
 
 test("a command that was journaled although the response was lost changes nothing, as its reply says", async () => {
-  const group = await startDaemonGroup();
-  await group.advance(WARM_UP_MS);
+  const group = await startTrustedGroup();
   const [one, two] = group.daemons;
   const node = group.failNode();
   expect(await commandsOf(one!.roleSwitch.active, "alice").hold(node, "repair")).toMatchObject({ ok: true });
@@ -170,8 +163,7 @@ test("a command that was journaled although the response was lost changes nothin
 });
 
 test("a leader that can't renew stops polling before its lease ends, and continues if no other daemon took over", async () => {
-  const group = await startDaemonGroup({ daemons: 1 });
-  await group.advance(WARM_UP_MS);
+  const group = await startTrustedGroup({ daemons: 1 });
   const [one] = group.daemons;
   one!.database.isReachable = false;
   await group.advance(16 * SECOND_MS);
@@ -196,8 +188,7 @@ test("a leader that can't renew stops polling before its lease ends, and continu
 });
 
 test("a leader that is cut off from the database is deposed, and leads again when the other one stops", async () => {
-  const group = await startDaemonGroup();
-  await group.advance(WARM_UP_MS);
+  const group = await startTrustedGroup();
   const [one, two] = group.daemons;
   one!.database.isReachable = false;
   await group.advance(MINUTE_MS);
@@ -214,8 +205,7 @@ test("a leader that is cut off from the database is deposed, and leads again whe
 });
 
 test("a reload takes effect in both roles", async () => {
-  const group = await startDaemonGroup();
-  await group.advance(WARM_UP_MS);
+  const group = await startTrustedGroup();
   const [one, two] = group.daemons;
   await one!.reload({ settings: { pageLimit: 500 } });
   await two!.reload({ settings: { pageLimit: 500 } });
@@ -234,8 +224,7 @@ test("a reload takes effect in both roles", async () => {
 });
 
 test("a reload that changes neither the limits nor the service causes no 429 while Retry-After applies", async () => {
-  const group = await startDaemonGroup({ daemons: 1 });
-  await group.advance(WARM_UP_MS);
+  const group = await startTrustedGroup({ daemons: 1 });
   const fault = { kind: "status", status: 429, retryAfter: "3600" } as const;
   group.service.setFaults([{ fault, afterMs: 0, forMs: Number.POSITIVE_INFINITY }]);
   await group.advance(15 * MINUTE_MS);

@@ -3,7 +3,7 @@ import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
 import type { JournalQuery } from "../../src/model/remediation/journal.ts";
 import { budgetView } from "../../src/web/api/status-views.ts";
-import { startDaemonGroup } from "../harness/daemon-group.ts";
+import { startDaemonGroup, startTrustedGroup } from "../harness/daemon-group.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
 import { marksOf } from "../harness/remediation-results.ts";
 
@@ -22,8 +22,7 @@ test("a standby shows a pause of a leader that does not know the time yet", asyn
 });
 
 test("a standby shows episodes, actions and decisions of the leader, and follows them", async () => {
-  const group = await startDaemonGroup();
-  await group.advance(WARM_UP_MS);
+  const group = await startTrustedGroup();
   const { roleSwitch, runtime } = group.daemons[1]!;
   const node = group.failNode();
   await group.advanceUntil(() => group.actions().some(({ state }) => state === "sent"));
@@ -66,8 +65,7 @@ test("a standby that could not read the journal for long reads it as soon as it 
 });
 
 test("a read of the journal that ends after the daemon was elected adds no event a second time", async () => {
-  const group = await startDaemonGroup();
-  await group.advance(WARM_UP_MS);
+  const group = await startTrustedGroup();
   const [one, two] = group.daemons;
   const { journal } = two!.database.state;
   const { decisions } = journal;

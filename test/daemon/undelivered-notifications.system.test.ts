@@ -1,11 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
-import { type GroupedDaemon, startDaemonGroup } from "../harness/daemon-group.ts";
+import { type GroupedDaemon, startTrustedGroup } from "../harness/daemon-group.ts";
 import { rebootOffline, remediationConfig, steps, withoutRetries } from "../harness/policies.ts";
-
-/** After this time the first leader's inventory is trusted. */
-const WARM_UP_MS = 4 * MINUTE_MS;
 
 /** A receiver that accepts notifications while it is up, and records them. */
 function createReceiver() {
@@ -32,8 +29,7 @@ test.each([
   "notifications that a receiver did not take are sent after a reload of the $reloaded, each once",
   async ({ changed }) => {
     const { receiver, accepted } = createReceiver();
-    const group = await startDaemonGroup({ daemons: 1, receivers: [receiver] });
-    await group.advance(WARM_UP_MS);
+    const group = await startTrustedGroup({ daemons: 1, receivers: [receiver] });
     const node = group.failNode();
     await group.advanceUntil(() => group.actions().some(({ state }) => state === "sent"));
     await group.daemons[0]!.reload(changed);
@@ -50,8 +46,7 @@ test.each([
 ])("the next leader sends what a receiver did not take before the leader $end, each once", async ({ endOf }) => {
   const { receiver, accepted } = createReceiver();
   const config = remediationConfig([rebootOffline({ forMs: MINUTE_MS, retry: withoutRetries, steps: [steps.notify] })]);
-  const group = await startDaemonGroup({ receivers: [receiver], config });
-  await group.advance(WARM_UP_MS);
+  const group = await startTrustedGroup({ receivers: [receiver], config });
   const node = group.failNode();
   await group.advance(3 * MINUTE_MS);
   await endOf(group.daemons[0]!);
@@ -87,9 +82,8 @@ test.each([
 ])("a leader that $disturbance sends nothing after its lease has ended, because another one leads", async (given) => {
   const { receiver, accepted } = createReceiver();
   receiver.isUp = true;
-  const group = await startDaemonGroup({ receivers: [{ ...receiver, repeatMs: MINUTE_MS }] });
+  const group = await startTrustedGroup({ receivers: [{ ...receiver, repeatMs: MINUTE_MS }] });
   const [one] = group.daemons;
-  await group.advance(WARM_UP_MS);
   const node = group.failNode();
   await group.advanceUntil(() => accepted.some(({ kind }) => kind === "episode"));
   given.begin(one!);
@@ -106,9 +100,8 @@ test.each([
 test("a leader whose lease has ended keeps its notifications, and sends them once it leads again", async () => {
   const { receiver, accepted } = createReceiver();
   receiver.isUp = true;
-  const group = await startDaemonGroup({ daemons: 1, receivers: [receiver] });
+  const group = await startTrustedGroup({ daemons: 1, receivers: [receiver] });
   const [one] = group.daemons;
-  await group.advance(WARM_UP_MS);
   one!.database.isReachable = false;
   // Longer than a receiver that is down is tried.
   await group.advance(1.25 * HOUR_MS);

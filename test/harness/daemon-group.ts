@@ -132,6 +132,16 @@ export async function startDaemonGroup(options: DaemonGroupOptions = {}): Promis
   };
 }
 
+/** After this time the inventory of the leader is trusted. */
+const WARM_UP_MS: DurationMs = 4 * MINUTE_MS;
+
+/** Starts the daemons, and advances the clock until the inventory is trusted. */
+export async function startTrustedGroup(options: DaemonGroupOptions = {}): Promise<DaemonGroup> {
+  const group = await startDaemonGroup(options);
+  await group.advance(WARM_UP_MS);
+  return group;
+}
+
 interface Surroundings {
   readonly clock: VirtualClock;
   readonly transport: Transport;
