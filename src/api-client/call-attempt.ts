@@ -96,15 +96,13 @@ export async function waitForPermit(
   signal: AbortSignal,
 ): Promise<Result<PermittedCall, ApiError>> {
   const { category } = ENDPOINTS[endpoint];
-  if (rateLimiter.heldForMs(category, lane) > (HELD_MS_MAX[lane] ?? Number.POSITIVE_INFINITY))
-    return fail(noPermitError(rateLimiter.ledger, category, lane, clock.monotonic()));
+  const noPermit = () => fail(noPermitError(rateLimiter.ledger, category, lane, clock.monotonic()));
+  if (rateLimiter.heldForMs(category, lane) > (HELD_MS_MAX[lane] ?? Number.POSITIVE_INFINITY)) return noPermit();
   const timeout = startTimeout(clock, PERMIT_WAIT_MS_MAX, signal);
   const permit = await rateLimiter.acquire(category, lane, timeout.signal);
   timeout.stop();
   if (permit !== null) return ok({ permit, key: secret.value() });
-  return fail(
-    timeout.expired() ? noPermitError(rateLimiter.ledger, category, lane, clock.monotonic()) : CANCELED_UNSENT,
-  );
+  return timeout.expired() ? noPermit() : fail(CANCELED_UNSENT);
 }
 
 /** Sends a call that has its permit, unless `signal` has aborted, and releases the permit. */
@@ -116,6 +114,7 @@ export async function sendCall(
 ): Promise<CallAttempt> {
   const { clock, rateLimiter, metrics } = deps;
   const { category } = permit;
+  const { endpoint } = call;
   if (signal.aborted) {
     rateLimiter.release(permit, { kind: "unused" });
     return unsent(CANCELED_UNSENT);
@@ -125,18 +124,23 @@ export async function sendCall(
   const sent = await deps.transport.request(requestOf(call, key, deps.agent), timeout.signal);
   timeout.stop();
   const at = clock.monotonic();
+  /** `code` is the status code, or the kind of failure. */
+  const recordCall = (code: string) => {
+    metrics?.inc("proxywarden_api_requests_total", { endpoint, code });
+    metrics?.observe("proxywarden_api_request_duration_seconds", { endpoint }, (at - sentAt) / SECOND_MS);
+  };
   if (!sent.ok) {
     const isUnsent = sent.error.kind === "unreachable" || sent.error.unsent === true;
     const sentOutcome = sent.error.kind === "aborted" ? "abandoned" : "lost";
     rateLimiter.release(permit, { kind: isUnsent ? "unused" : sentOutcome });
     const error = failureError(sent.error, timeout.expired(), deps.timeoutMs);
-    recordCall(metrics, call.endpoint, error.kind, at - sentAt);
+    recordCall(error.kind);
     return { kind: "failed", error, isUnsent };
   }
   const response = sent.value;
   const reading = parseRateLimitHeaders(response.headers, at);
-  rateLimiter.release(permit, callOutcomeOf(call.endpoint, response, reading, clock.now()));
-  recordCall(metrics, call.endpoint, String(response.status), at - sentAt);
+  rateLimiter.release(permit, callOutcomeOf(endpoint, response, reading, clock.now()));
+  recordCall(String(response.status));
   if (response.status === 429) metrics?.inc("proxywarden_ratelimit_exceeded_total", { category });
   if (reading !== null) {
     const resetAt = resetEpochSeconds(response.headers) ?? Number.NaN;
@@ -148,17 +152,6 @@ export async function sendCall(
   const date = reading === null && response.status >= 300 ? null : serviceDate(response.headers);
   const observedAt = date === null ? sentAt : deps.serviceClock.recordDate(date, sentAt, at);
   return { kind: "answered", response, observedAt, receivedAt: at, key };
-}
-
-/** `code` is the status code, or the kind of failure. */
-function recordCall(
-  metrics: CallAttemptDeps["metrics"],
-  endpoint: EndpointLabel,
-  code: string,
-  tookMs: DurationMs,
-): void {
-  metrics?.inc("proxywarden_api_requests_total", { endpoint, code });
-  metrics?.observe("proxywarden_api_request_duration_seconds", { endpoint }, tookMs / SECOND_MS);
 }
 
 const unsent = (error: ApiError): CallAttempt => ({ kind: "failed", error, isUnsent: true });

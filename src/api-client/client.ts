@@ -137,7 +137,7 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
           if (error === null) {
             failing.delete(call.endpoint);
             if (response.body.byteLength > LARGE_BODY_BYTES) await nextTurn();
-            return parseResponse(response, attempt);
+            return parseResponse(attempt);
           }
           retryAfterMs = retryAfterOf(response, clock.now()) ?? 0;
           const isTooLong = retryAfterMs > RETRY_WAIT_MS_MAX;
@@ -183,15 +183,11 @@ function statusError(call: Call, response: TransportResponse, now: EpochMs): Api
   }
 }
 
-function parseResponse(
-  response: TransportResponse,
-  { observedAt, receivedAt }: { readonly observedAt: MonotonicMs; readonly receivedAt: MonotonicMs },
-): Result<ApiResponse, ApiError> {
+function parseResponse(attempt: Extract<CallAttempt, { kind: "answered" }>): Result<ApiResponse, ApiError> {
+  const { response, observedAt: at, receivedAt } = attempt;
   const json = readJson(response);
   freeBody(response);
-  return json.ok
-    ? ok({ json: json.value, at: observedAt, receivedAt })
-    : fail({ kind: "not_json", message: json.error });
+  return json.ok ? ok({ json: json.value, at, receivedAt }) : fail({ kind: "not_json", message: json.error });
 }
 
 const EMPTY_BODY = new Uint8Array();

@@ -79,10 +79,6 @@ function invalidValue(path: Path, issue: z.core.$ZodIssue, context: IssueContext
   return { ...position, path, found, expected: expected + hint, suggest };
 }
 
-/** Returns the keys of which exactly one is required, or null for another issue. */
-const choiceOf = (issue: z.core.$ZodIssue): readonly string[] | null =>
-  issue.code === "custom" ? ((issue.params?.exactlyOneOf as readonly string[] | undefined) ?? null) : null;
-
 function expectedText(issue: z.core.$ZodIssue): string {
   const unmatched = issue.code === "invalid_union" && issue.errors.length === 0;
   return unmatched ? `must be one of ${allowedWords(issue).join(", ")}` : issue.message;
@@ -101,7 +97,8 @@ function foundText(mark: Mark, issue: z.core.$ZodIssue, here: z.core.$ZodType | 
   if (issue.code === "too_big" && Array.isArray(written)) return `a list of ${written.length}`;
   if (mark.kind !== "mapping" || issue.code === "invalid_type") return mark.found;
   const keys = Object.keys(written ?? {});
-  const choice = choiceOf(issue) ?? [];
+  // The keys of which exactly one is required.
+  const choice = issue.code === "custom" ? ((issue.params?.exactlyOneOf ?? []) as readonly string[]) : [];
   const chosen = keys.filter((key) => choice.includes(key));
   return keys.length === 0 ? "no keys" : keysText(chosen.length > 1 ? chosen : keys);
 }

@@ -1,13 +1,8 @@
 import { OTHER_LABEL } from "../../model/label-values.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionStatus } from "../../model/session.ts";
-import {
-  type Histogram,
-  SESSION_DURATION_BUCKETS_SECONDS,
-  type SessionNodes,
-  type SessionSummary,
-} from "../../model/snapshot.ts";
+import { SESSION_DURATION_BUCKETS_SECONDS, type SessionNodes, type SessionSummary } from "../../model/snapshot.ts";
 import { boundText } from "../text-format.ts";
-import { type AggregateFamily, gaugesOf, isFresh, type NodeFamily, type Sample } from "./family.ts";
+import { type AggregateFamily, gaugesOf, isFresh, type NodeFamily } from "./family.ts";
 
 /**
  * Returns whether the list shows sessions with this status. If it never shows failed ones, their number is unknown, not
@@ -132,20 +127,13 @@ export const SESSION_FAMILIES: readonly AggregateFamily[] = [
       for (const [type, sessionType] of SESSION_TYPES.entries()) {
         const histogram = snapshot.sessions?.durations[type];
         if (histogram === undefined || (sessionType === "unknown" && histogram.count === 0)) continue;
-        yield* histogramSamples(histogram, { session_type: sessionType });
+        const labels = { session_type: sessionType };
+        for (const [index, bound] of SESSION_DURATION_BUCKETS_SECONDS.entries())
+          yield { suffix: "_bucket", labels: { ...labels, le: boundText(bound) }, value: histogram.counts[index]! };
+        yield { suffix: "_bucket", labels: { ...labels, le: "+Inf" }, value: histogram.count };
+        yield { suffix: "_sum", labels, value: histogram.sum };
+        yield { suffix: "_count", labels, value: histogram.count };
       }
     },
   },
 ];
-
-function* histogramSamples(
-  { counts, count, sum }: Histogram,
-  labels: Readonly<Record<string, string>>,
-): Iterable<Sample> {
-  for (const [index, bound] of SESSION_DURATION_BUCKETS_SECONDS.entries()) {
-    yield { suffix: "_bucket", labels: { ...labels, le: boundText(bound) }, value: counts[index]! };
-  }
-  yield { suffix: "_bucket", labels: { ...labels, le: "+Inf" }, value: count };
-  yield { suffix: "_sum", labels, value: sum };
-  yield { suffix: "_count", labels, value: count };
-}

@@ -1,14 +1,9 @@
 import { HOUR_MS, SECOND_MS } from "../../base/duration.ts";
-import type { HourlyEntry, SessionStatistics, TopList } from "../../model/session.ts";
+import type { HourlyEntry, TopList } from "../../model/session.ts";
 import { type AggregateFamily, gaugesOf, isFresh, type RenderInput, type Sample } from "./family.ts";
 import { GB_BYTES } from "./node-families.ts";
 
 const gigabytesToBytes = (gigabytes: number | null): number | null => gigabytes && Math.round(gigabytes * GB_BYTES);
-
-const freshStatistics = (input: RenderInput): SessionStatistics | null => {
-  const { stats } = input.snapshot;
-  return stats !== null && isFresh(input, "stats", stats.at) ? stats.value : null;
-};
 
 /** Returns the newest entry whose hour is over by the service's clock. The current hour would look like a drop. */
 function lastFullHour(input: RenderInput): HourlyEntry | null {
@@ -22,7 +17,10 @@ function lastFullHour(input: RenderInput): HourlyEntry | null {
   return newest;
 }
 
-const statsGauge = gaugesOf("stats", freshStatistics);
+const statsGauge = gaugesOf("stats", (input) => {
+  const { stats } = input.snapshot;
+  return stats !== null && isFresh(input, "stats", stats.at) ? stats.value : null;
+});
 const hourlyGauge = gaugesOf("hourly", lastFullHour);
 
 /** Returns the only sample of a gauge without labels, which is left out if the service did not report the field. */

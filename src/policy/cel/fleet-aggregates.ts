@@ -46,14 +46,10 @@ export type FleetAggregates = ReturnType<typeof fleetAggregates>;
 export const fleetAggregates = oncePerObject((fleet: Fleet) => {
   let countsByRegion: ByRegion<NodeCounts> | null = null;
   const medianSets: Readonly<Record<Usage, MedianSet[]>> = { cpuUsage: [], memoryUsage: [], diskUsage: [] };
-  const countsOf = (region: string | null) => {
-    countsByRegion ??= countByRegion(fleet);
-    return countsByRegion.get(region) ?? null;
-  };
   const knownSet = (usage: Usage, from: MonotonicMs) =>
     medianSets[usage].find(({ freshAfter, freshUpTo }) => from > freshAfter && from <= freshUpTo);
   function* newSet(usage: Usage, from: MonotonicMs): Steps<MedianSet> {
-    const found = yield* findMedians(fleet, usage, from, (group) => countsOf(group)?.nodes ?? 0);
+    const found = yield* findMedians(fleet, usage, from);
     const medians = medianSets[usage];
     if (medians.length >= MEDIAN_SETS_MAX) medians.length = 0;
     medians.push(found);
@@ -66,8 +62,9 @@ export const fleetAggregates = oncePerObject((fleet: Fleet) => {
      * node.
      */
     counts(region: string | null): Dated<NodeCounts> | null {
-      const value = countsOf(region);
-      return value === null || fleet.settledAt === null ? null : { value, at: fleet.settledAt };
+      countsByRegion ??= countByRegion(fleet);
+      const value = countsByRegion.get(region);
+      return value === undefined || fleet.settledAt === null ? null : { value, at: fleet.settledAt };
     },
     /**
      * Returns the median of the values observed since `freshFrom`, with the time of the oldest of them. Null if fewer
@@ -123,7 +120,7 @@ export const countRecords = oncePerObject((fleet: Fleet) => {
 export const isSeenOnline = ({ status, listedAt, settledFrom }: Fleet, slot: number): boolean =>
   status[slot] === ONLINE && (settledFrom === null || listedAt.at(slot) >= settledFrom);
 
-function countByRegion(fleet: Fleet): ByRegion<NodeCounts> {
+const countByRegion = oncePerObject((fleet: Fleet): ByRegion<NodeCounts> => {
   const { nodes, online } = countRecords(fleet);
   const counts = new Map<string | null, NodeCounts>();
   for (const [location, { region }] of fleet.locations.entries()) {
@@ -135,14 +132,9 @@ function countByRegion(fleet: Fleet): ByRegion<NodeCounts> {
     }
   }
   return counts;
-}
+});
 
-function* findMedians(
-  fleet: Fleet,
-  column: Usage,
-  freshFrom: MonotonicMs,
-  nodeCountOf: (group: string | null) => number,
-): Steps<MedianSet> {
+function* findMedians(fleet: Fleet, column: Usage, freshFrom: MonotonicMs): Steps<MedianSet> {
   const values = fleet[column].toArray();
   yield;
   const detailedAt = fleet.detailedAt.toArray();
@@ -153,7 +145,8 @@ function* findMedians(
   const known = new Map<string | null, Dated<number> | null>();
   let regions: ReadonlyMap<string, readonly number[]> | null = null;
   function* medianOf(group: string | null, members: ArrayLike<number>): Steps<Dated<number> | null> {
-    if (members.length === 0 || members.length < FRESH_SHARE_MIN * nodeCountOf(group)) return null;
+    const { nodes } = countByRegion(fleet).get(group) ?? { nodes: 0 };
+    if (members.length === 0 || members.length < FRESH_SHARE_MIN * nodes) return null;
     const at = members === slots ? freshUpTo : oldest(detailedAt, members);
     const selected = valuesAt(values, members);
     yield;
