@@ -6,6 +6,7 @@ import type { JournalContents } from "../model/remediation/journal.ts";
 import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
 import type { SharedState } from "../model/shared-state.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
+import { FailureState } from "../platform/log.ts";
 import { createLedger, type Ledger } from "../rate-limit/ledger.ts";
 import { type BillingMonth, billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import { CLOCK_FACT, JournalClock } from "../remediation/state/journal-clock.ts";
@@ -61,7 +62,7 @@ export class Standby {
   #knownRows: ReadonlySet<string> | null = null;
   /** Why the journal could not be read last time, or null if it was read. */
   #problem: string | null = "the journal has not been read yet";
-  #isFailing = false;
+  readonly #reads = new FailureState();
 
   /** `leader` returns what messages call the leader. */
   constructor(resources: ConfigResources, runtime: Runtime, leader: () => string) {
@@ -147,12 +148,10 @@ export class Standby {
       this.#month = month;
       this.#ledger.monthUsed = calls;
       this.#problem = null;
-      if (this.#isFailing) log.info({}, "the journal can be read again");
-      this.#isFailing = false;
+      this.#reads.succeeded(log, {}, "the journal can be read again");
     } catch (error) {
       this.#problem = `the journal can't be read: ${errorMessage(error)}`;
-      if (!this.#isFailing) log.warn({ err: error }, "journal not read; what this standby shows is out of date");
-      this.#isFailing = true;
+      this.#reads.failed(log, { err: error }, "journal not read; what this standby shows is out of date");
     }
   }
 

@@ -1,7 +1,7 @@
 import { type LoggerOptions, pino, stdTimeFunctions } from "pino";
 import { prettyFactory } from "pino-pretty";
 import type { Config } from "../config/schema/config.ts";
-import type { Log } from "../model/ports.ts";
+import type { Log, LogFields } from "../model/ports.ts";
 import { StderrWriter } from "./stderr-writer.ts";
 
 /** The section `log` of the configuration. */
@@ -85,4 +85,19 @@ export function createFailureLog(): FailureLog {
 interface FailureLog extends Log {
   /** Throws the first exception that was logged, if there is one. */
   throwFirst(): void;
+}
+
+/** Whether repeated attempts fail. Logs when they begin to fail and when they succeed again, but not each attempt. */
+export class FailureState {
+  isFailing = false;
+
+  failed(log: Log, fields: LogFields, message: string, level: "warn" | "error" = "warn"): void {
+    if (!this.isFailing) log[level](fields, message);
+    this.isFailing = true;
+  }
+
+  succeeded(log: Log, fields: LogFields, message: string): void {
+    if (this.isFailing) log.info(fields, message);
+    this.isFailing = false;
+  }
 }
