@@ -144,8 +144,8 @@ test("reloads run one at a time; requests during one share the next, which reads
   await stop();
 });
 
-test("a configuration that was read after SIGTERM is not activated", async () => {
-  const { clock, daemon, stop, waitBeforeReading } = await startSharedDaemon();
+test("a configuration that was read after SIGTERM is neither activated nor called rejected", async () => {
+  const { clock, daemon, log, stop, waitBeforeReading } = await startSharedDaemon();
   await clock.advance(5 * SECOND_MS);
   const reading = Promise.withResolvers<void>();
   waitBeforeReading(reading.promise);
@@ -155,6 +155,8 @@ test("a configuration that was read after SIGTERM is not activated", async () =>
   reading.resolve();
   expect(await reloaded).toEqual(fail(["the daemon is stopping"]));
   expect(await stopped).toBeLessThan(SECOND_MS);
+  expect(log.lines.map(({ level, message }) => `${level}: ${message}`)).toContain("info: reload stopped");
+  expect(log.lines.filter(({ level }) => level === "error")).toEqual([]);
 });
 
 test("a shutdown during a reload closes the web server to which the reload moves", async () => {
