@@ -73,7 +73,7 @@ async function explainFromJournal(
   env: NodeJS.ProcessEnv,
 ): Promise<NodeReport> {
   assertNodeText(id);
-  const loaded = orFail(readConfig(file, env, []));
+  const loaded = orFail(readConfig(file, env, ["state"]));
   const now = systemClock.now();
   const journaled = await readConfiguredState(loaded.config.state, async (journal) => ({
     rows: await readNodeRows(journal, id, at, now),

@@ -167,6 +167,7 @@ test("if the size is unknown, the error names --nodes and --sessions", async () 
 test.each([
   ["a journal that no daemon has migrated yet", { path: "." }, "has schema version 0"],
   ["a database that can't be reached", { postgres: { url_file: "url" } }, "ECONNREFUSED"],
+  ["no URL of the database", { postgres: { url_file: "no-such-url" } }, "state.postgres.url_file: "],
 ])("with %s, the plan for given numbers is shown, and others are an error", async (_, state, problem) => {
   const folder = createTempFolder();
   folder.write("proxywarden.db", "");
