@@ -159,6 +159,12 @@ describe("scopes", () => {
     expect(code).toBe(1);
   });
 
+  test("a scope that can't be determined is not called missing", async () => {
+    const fault = { fault: { kind: "status", status: 500 }, faultAt: "/v1/sessions" } as const;
+    const { findings } = await probe({ ...withScopes("nodes:write"), ...fault });
+    expect(findings.scopes!.text).toMatch(/^nodes:read is missing \(403\); sessions:read can't be determined: /);
+  });
+
   test("a base URL with a wrong path is not taken for a key without scopes", async () => {
     const { code, findings } = await probe({ fault: { kind: "status", status: 404 } });
     expect(findings.scopes!.text).toMatch(
@@ -228,28 +234,31 @@ describe("limits and headers", () => {
       text: "no response states any limit: limits must match your contract",
     });
     expect(findings.headers!.text).toBe(
-      "date; missing: x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset; without X-RateLimit headers, calls are spaced evenly",
+      "date; missing: x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset; without X-RateLimit-Limit and X-RateLimit-Remaining, calls are spaced evenly",
     );
   });
 
-  test("a service without a Date header is described with the consequence", () => {
+  test.each([
+    [
+      { date: "Sun, 01 Mar 2026 00:00:00 GMT" },
+      false,
+      "x-ratelimit-limit, x-ratelimit-remaining, date; missing: x-ratelimit-reset",
+    ],
+    [
+      { "x-ratelimit-reset": "60" },
+      true,
+      "x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset; missing: date; without Date, the service's clock is unknown, and no action is taken",
+    ],
+  ])("a missing header is described with its consequence: %j", (others, problem, text) => {
     const config = parseConfig("proxywarden.yaml", "service: { base_url: https://proxy.test, api_key: k }", {});
     if (!config.ok) throw new Error(JSON.stringify(config.error));
-    const call = {
-      path: "/v1/nodes",
-      category: "node_management",
-      scope: "nodes:read",
-      status: 200,
-      error: null,
-    } as const;
-    const headers = { "x-ratelimit-limit": "100", "x-ratelimit-remaining": "99", "x-ratelimit-reset": "60" };
+    const ok = { status: 200, error: null };
+    const call = { path: "/v1/nodes", category: "node_management", scope: "nodes:read", ...ok } as const;
+    const headers = { "x-ratelimit-limit": "100", "x-ratelimit-remaining": "99", ...others };
     const unread = { nodes: null, sessions: null, pageZero: null, pageTwo: null, details: [] };
     const observed: ServiceObservation = { ...unread, calls: [{ ...call, headers }] };
     const found = findingsOf(observed, config.value.config).find(({ about }) => about === "headers");
-    expect(found!.problem).toBe(true);
-    expect(found!.text).toBe(
-      "x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset; missing: date; without Date, the service's clock is unknown, and no action is taken",
-    );
+    expect(found).toMatchObject({ problem, text });
   });
 
   test("a 429 ends the probe", async () => {

@@ -48,7 +48,7 @@ function scopesOf({ calls }: ServiceObservation): Answer {
   const denied = READ_SCOPES.filter((scope) => callsOf(scope).some(({ status }) => status === 403));
   const others = READ_SCOPES.filter((scope) => !granted.includes(scope) && !denied.includes(scope));
   const parts = [
-    ...(granted.length > 0 ? [granted.join(", ")] : denied.length > 0 ? ["no read scope"] : []),
+    ...(granted.length > 0 ? [granted.join(", ")] : []),
     ...denied.map((scope) => `${scope} is missing (403)`),
     ...others.map((scope) => `${scope} can't be determined: ${describeCall(callsOf(scope).at(-1) ?? failed)}`),
     ...(calls.every(isFromOtherServer) ? ["check service.base_url"] : []),
@@ -170,7 +170,9 @@ function headersOf({ calls }: ServiceObservation): Answer {
   const present = HEADERS.filter((name) => succeeded.every(({ headers }) => name in headers));
   const missing = HEADERS.filter((name) => !present.includes(name));
   const effects = [
-    ...(missing.some((name) => name !== "date") ? ["without X-RateLimit headers, calls are spaced evenly"] : []),
+    ...(missing.includes("x-ratelimit-limit") || missing.includes("x-ratelimit-remaining")
+      ? ["without X-RateLimit-Limit and X-RateLimit-Remaining, calls are spaced evenly"]
+      : []),
     ...(missing.includes("date") ? ["without Date, the service's clock is unknown, and no action is taken"] : []),
   ];
   const text = [
