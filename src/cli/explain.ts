@@ -10,7 +10,7 @@ import { stepName, timerView } from "../web/api/remediation-views.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
 import { type PastTime, timeOfOption } from "./arguments/past-time.ts";
 import { readConfig } from "./config/config-loading.ts";
-import { type CommandContext, type OutputOption, orFail, print } from "./context.ts";
+import { type CommandContext, type OutputOption, orFail, orStopped, print } from "./context.ts";
 import { DaemonClient, type DaemonConnectionOptions } from "./daemon-client.ts";
 import { assertNodeText, resolveNode } from "./daemon-views/node-lookup.ts";
 import {
@@ -46,7 +46,7 @@ export async function runExplain(
   const report =
     config === undefined
       ? await explainFromDaemon(node, at, daemon)
-      : await explainFromJournal(node, config, at, context.env);
+      : await explainFromJournal(node, config, at, context);
   const shown = at === undefined ? report : reportAsOf(report, isoAt(at));
   print(context, options, withRecordedPolicies(shown), formatNodeReport);
 }
@@ -70,16 +70,16 @@ async function explainFromJournal(
   id: string,
   file: string,
   at: EpochMs | undefined,
-  env: NodeJS.ProcessEnv,
+  { env, stop }: CommandContext,
 ): Promise<NodeReport> {
   assertNodeText(id);
   const loaded = orFail(readConfig(file, env, ["state"]));
   const now = systemClock.now();
-  const journaled = await readConfiguredState(loaded.config.state, async (journal) => ({
+  const reading = readConfiguredState(loaded.config.state, async (journal) => ({
     rows: await readNodeRows(journal, id, at, now),
     timers: await journal.timers(id),
   })).catch((error: unknown) => fail(`the journal can't be read: ${errorMessage(error)}`));
-  const { rows, timers } = orFail(journaled);
+  const { rows, timers } = orFail(await orStopped(reading, stop));
   const policies = loaded.policies.map((spec) => {
     const timer = timers.find(({ policy }) => policy === spec.name);
     return {

@@ -3,6 +3,7 @@ import { type PlanOptions, runPlan } from "../../src/cli/plan.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import { utcDay } from "../../src/rate-limit/monthly-budget.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { startHttpServer } from "../api-client/http-server.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { configText, startNetwork } from "../integration/simulated-network.ts";
 import { captureOutput } from "./terminal.ts";
@@ -153,6 +154,17 @@ test("if the service rejects the page size, smaller ones are tried, as the daemo
 test("the command ends when the process is asked to stop", async () => {
   const options = { config: configured().file, nodes: 5_000, sessions: 50_000, output: "text" } as const;
   const stopped = captureOutput((context) => runPlan(options, { ...context, stop: AbortSignal.abort() }));
+  expect(await stopped).toEqual({ code: 1, out: "", err: "proxywarden: stopped\n" });
+});
+
+test("the command does not blame the service when the process is asked to stop while it waits for a response", async () => {
+  const stop = new AbortController();
+  const { url } = await startHttpServer(() => {
+    stop.abort();
+    return null;
+  });
+  const options = { config: configured(url).file, output: "text" } as const;
+  const stopped = captureOutput((context) => runPlan(options, { ...context, stop: stop.signal }));
   expect(await stopped).toEqual({ code: 1, out: "", err: "proxywarden: stopped\n" });
 });
 
