@@ -26,7 +26,7 @@ import {
 } from "./integrations.ts";
 import type { DaemonDeps } from "./runtime.ts";
 
-/** A configuration, and what it names that can fail to open: secrets, certificates and clients. */
+/** A configuration, and the secrets, certificates and clients that it names. */
 export interface ConfigResources {
   readonly config: Config;
   readonly policies: readonly PolicySpec[];

@@ -27,7 +27,7 @@ export interface DaemonDeps {
   readConfig(
     stop: AbortSignal,
   ): Result<LoadedConfig, readonly string[]> | Promise<Result<LoadedConfig, readonly string[]>>;
-  /** Opens the state of one daemon, or one that several daemons share. The error names the key. */
+  /** Opens the state, which several daemons may share. The error begins with a key, unless the state is damaged. */
   openStore(state: Config["state"]): OpenedState | Promise<OpenedState>;
 }
 

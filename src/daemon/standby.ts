@@ -28,7 +28,7 @@ const REFRESH_INTERVAL_MS: DurationMs = 2 * SECOND_MS;
 /** A large journal is read less often: after a read, the next one waits for this many times its duration. */
 const REFRESH_WAIT_FACTOR = 10;
 /**
- * Number of rows of each kind that are read at once. If there are more between two reads, the rest is missing from the
+ * Number of rows of each kind that are read at once. If more change between two reads, the rest is missing from the
  * event log, but not from the lists.
  */
 const ROWS_READ = 100;
