@@ -141,6 +141,13 @@ test("without a daemon's state the service is asked for one page of each list", 
   expect(service.serial).toBe(2);
 });
 
+test("if the service has only a page 0, its total is used", async () => {
+  const service = { ...defaultScenario.service, firstPage: 0, pagesAfterEnd: "not_found" } as const;
+  const { url } = await startNetwork({ scenario: { nodes: 30, sessions: 20, service } });
+  const { network } = await planned({ config: configured(url).file });
+  expect(network).toMatchObject({ source: "service", nodes: 30, node_pages: 1 });
+});
+
 test("if the service rejects the page size, smaller ones are tried, as the daemon does", async () => {
   const options = { pageLimitMax: 50, pageLimitOver: "reject" } as const;
   const service = { ...defaultScenario.service, ...options };

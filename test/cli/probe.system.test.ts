@@ -82,58 +82,6 @@ describe("usage scale", () => {
   });
 });
 
-describe("pages", () => {
-  test.each([
-    [0, "0: page 0 has nodes that page 1 does not have"],
-    [1, "1: page 0 is rejected with a 4xx"],
-  ] as const)("the first page is %i", async (firstPage, text) => {
-    const { findings } = await probe({ options: { firstPage } });
-    expect(findings.first_page).toMatchObject({ value: firstPage, certain: true, text });
-  });
-
-  test("the first page is 0 if page 1 of a short list is empty, and its nodes are read", async () => {
-    const { findings } = await probe({ options: { firstPage: 0 }, scenario: { nodes: 30 } });
-    expect(findings.first_page).toMatchObject({ value: 0, certain: true });
-    expect(findings.usage_scale).toMatchObject({ value: "ratio" });
-  });
-
-  test("the first page is 1 if it has all nodes, without another call", async () => {
-    const { findings, calls } = await probe({ scenario: { nodes: 30 } });
-    expect(findings.first_page).toMatchObject({ value: 1, certain: true, text: "1: page 1 has all nodes" });
-    expect(calls).toHaveLength(5);
-  });
-
-  test("can't be determined if the service ignores the page number", async () => {
-    const { findings, calls } = await probe({
-      options: { firstPage: 0 },
-      fault: { kind: "page_ignored", states: "requested" },
-    });
-    expect(findings.first_page).toMatchObject({
-      text: "can't be determined: every page number returns the same nodes",
-    });
-    expect(calls).toHaveLength(7);
-  });
-
-  test("a clamp of the page size is found", async () => {
-    const { findings } = await probe({ options: { pageLimitMax: 50 } });
-    expect(findings.page_limit).toMatchObject({
-      value: 50,
-      certain: true,
-      text: "50: 100 were requested, and the service returns fewer",
-    });
-  });
-
-  test("a rejected page size is replaced by a smaller one", async () => {
-    const { findings, calls } = await probe({ options: { pageLimitMax: 60, pageLimitOver: "reject" } });
-    expect(findings.page_limit).toMatchObject({
-      value: 50,
-      certain: true,
-      text: "a limit of 100 is rejected with a 4xx; 50, as requested",
-    });
-    expect(calls.slice(0, 2).map(({ status }) => status)).toEqual([400, 200]);
-  });
-});
-
 describe("scopes", () => {
   const withScopes = (...scopes: string[]) => ({ scenario: { keys: [{ key: SIMULATION_KEY, scopes }] } });
 

@@ -3,7 +3,14 @@ import type { Config } from "../../config/schema/config.ts";
 import { RATIO_MAX } from "../../inventory/usage-scale.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
-import { isPage, type ProbedCall, type ProbedPage, type ServiceObservation, sharesRecords } from "./service-probe.ts";
+import {
+  isPage,
+  mayHaveMore,
+  type ProbedCall,
+  type ProbedPage,
+  type ServiceObservation,
+  sharesRecords,
+} from "./service-probe.ts";
 
 /** What a probe found about one property of the service. */
 export interface Finding extends Answer {
@@ -128,8 +135,8 @@ function firstPageOf({ nodes, pageZero, pageTwo }: ServiceObservation): Answer {
   const is = (value: 0 | 1, text: string) => proved(value, `${value}: ${text}`);
   if (nodes === null) return unknown("can't be determined: no page of nodes could be read");
   const { records, total } = nodes.page;
-  if (total === 0) return unknown("can't be determined: the fleet has no nodes");
-  if (total <= records.length) return is(1, "page 1 has all nodes");
+  if (total === 0 && records.length === 0) return unknown("can't be determined: the fleet has no nodes");
+  if (!mayHaveMore(nodes)) return is(1, "page 1 has all nodes");
   if (pageZero === "rejected") return is(1, "page 0 is rejected with a 4xx");
   if (!isPage(pageZero)) return unknown("can't be determined: page 0 could not be read");
   if (pageZero.records.length === 0) return is(1, "page 0 is empty");
