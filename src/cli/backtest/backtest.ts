@@ -5,6 +5,7 @@ import { NODE_STATUS } from "../../metrics/families/node-families.ts";
 import { FAILURE_DOMAINS, type NodeId, type NodeLabel, type PerFailureDomain } from "../../model/node.ts";
 import type { ExternalBlockers } from "../../model/ports.ts";
 import type { EpochMs } from "../../model/time.ts";
+import { nextTurn } from "../../platform/event-loop.ts";
 import type { Expression } from "../../policy/cel/expression.ts";
 import { type Field, findField } from "../../policy/cel/fields.ts";
 import { configuredExpressions, expressionsOf } from "../../policy/policy.ts";
@@ -86,6 +87,8 @@ export async function runBacktest(
         const seen = fleet.advance(chunk.value, point);
         if (seen.length === 0) found.addGap(atMs, Math.min(atMs + stepMs, untilMs));
         for (const observation of seen) for (const replay of replays) await replay.run(observation);
+        // Rounds yield to the event loop by their clock, which does not advance, and a chunk may take seconds.
+        await nextTurn();
       }
       found.addChunk(chunk.value);
       onProgress((firstMs - startMs + points * stepMs) / (grid.points * stepMs));

@@ -1,7 +1,12 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
+import { MINUTE_MS } from "../../../src/base/duration.ts";
+import { ok } from "../../../src/base/result.ts";
+import { runBacktest } from "../../../src/cli/backtest/backtest.ts";
 import { runPolicyBacktest } from "../../../src/cli/policy/policy-backtest.ts";
+import { nextTurn } from "../../../src/platform/event-loop.ts";
+import { remediationConfig } from "../../harness/policies.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { captureOutput, runInProcess } from "../terminal.ts";
 
@@ -151,6 +156,31 @@ test("ends when the process is asked to stop, without blaming the server", async
     runPolicyBacktest({ config, prometheus, matchers: "", output: "text" }, { ...context, stop: AbortSignal.abort() }),
   );
   expect(await stopped).toEqual({ code: 1, out: "", err: "proxywarden: stopped\n" });
+});
+
+test("other work gets a turn at each point, so that Ctrl-C does not wait for all points that were read", async () => {
+  const request = async () => ok({ status: 200, headers: {}, body: Buffer.from(lastTenMinutes(["a:9713"])) });
+  const untilMs = Date.now();
+  let isRunning = true;
+  const replayed = runBacktest(
+    {
+      prometheus: { request, close: async () => {} },
+      matchers: "",
+      fromMs: untilMs - 10 * MINUTE_MS,
+      untilMs,
+      stepMs: MINUTE_MS,
+      signal: new AbortController().signal,
+      inForce: remediationConfig([]),
+      candidate: null,
+    },
+    () => {},
+  ).finally(() => {
+    isRunning = false;
+  });
+  let turns = 0;
+  for (; isRunning; turns++) await nextTurn();
+  const found = await replayed;
+  expect(turns).toBeGreaterThanOrEqual(found.ok ? found.value.grid.points : Number.NaN);
 });
 
 test("shows an address of Prometheus if the option is not a URL", async () => {
