@@ -104,7 +104,8 @@ export class Daemon {
   async #reloadAndJournal(operator: string | null, origin: string): ReturnType<Reload> {
     const reloaded = await this.#requestReload();
     const { active } = this.#roleSwitch;
-    if (active.isLeading) active.noteReload(reloaded.ok ? [] : reloaded.error, operator, origin);
+    const isStopped = !reloaded.ok && this.#stop.signal.aborted;
+    if (active.isLeading && !isStopped) active.noteReload(reloaded.ok ? [] : reloaded.error, operator, origin);
     return reloaded;
   }
 
