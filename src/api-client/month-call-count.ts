@@ -1,5 +1,6 @@
 import { SECOND_MS } from "../base/duration.ts";
 import type { CallCounter, Clock, FactStore, Log } from "../model/ports.ts";
+import { FailureState } from "../platform/log.ts";
 import type { Ledger } from "../rate-limit/ledger.ts";
 import { type BillingMonth, billingMonthOf, MONTH_FACT, utcDay } from "../rate-limit/monthly-budget.ts";
 
@@ -27,7 +28,7 @@ export class MonthCallCount {
   readonly #ledger: Ledger;
   #startsOn: number;
   #month: BillingMonth;
-  #isUnread = false;
+  readonly #reads = new FailureState();
   /**
    * Calls to add to the store, less those stored ahead or never sent. If positive, they are added with the next call.
    */
@@ -40,7 +41,7 @@ export class MonthCallCount {
   #callsInLastSecond = 0;
   /** Null if no count is being stored. */
   #storing: Promise<void> | null = null;
-  #isStoreFailing = false;
+  readonly #writes = new FailureState();
 
   /** `startsOn` is the day on which the month of the plan starts, 1 to 31 (UTC). Throws if the store can't be read. */
   constructor(deps: MonthCallCountDeps, ledger: Ledger, startsOn: number) {
@@ -57,7 +58,7 @@ export class MonthCallCount {
    */
   update(): void {
     const now = this.#deps.clock.now();
-    if (this.#isUnread || now < this.#month.startMs || now >= this.#month.endMs) this.#startMonth();
+    if (this.#reads.isFailing || now < this.#month.startMs || now >= this.#month.endMs) this.#startMonth();
     const { facts } = this.#deps;
     if (facts !== undefined && facts.read(MONTH_FACT) !== this.#month.firstDay)
       facts.write(MONTH_FACT, this.#month.firstDay);
@@ -83,7 +84,7 @@ export class MonthCallCount {
 
   /** Whether the calls of the current month could not be read yet. */
   isUnread(): boolean {
-    return this.#isUnread;
+    return this.#reads.isFailing;
   }
 
   setStartDay(startsOn: number): void {
@@ -130,16 +131,12 @@ export class MonthCallCount {
       this.#storedOn = utcDay(clock.now());
       await store.add(this.#storedOn, calls);
       this.#unstored -= calls;
-      if (this.#isStoreFailing) log.info({ calls }, "the monthly call count can be stored again");
-      this.#isStoreFailing = false;
-    } catch (error) {
+      this.#writes.succeeded(log, { calls }, "the monthly call count can be stored again");
+    } catch (err) {
       // No call is missing from the store.
       if (this.#unstored <= 0) return;
-      // The count in memory suffices for this process, so polling continues. The failure is logged once, not at each
-      // call.
-      if (!this.#isStoreFailing)
-        log.error({ err: error }, "the monthly call count can't be stored; calls are counted in memory");
-      this.#isStoreFailing = true;
+      // The count in memory suffices for this process, so polling continues.
+      this.#writes.failed(log, { err }, "the monthly call count can't be stored; calls are counted in memory", "error");
     }
   }
 
@@ -182,13 +179,10 @@ export class MonthCallCount {
     try {
       this.#ledger.monthUsed = calls.since(month.firstDay) + this.#unstored;
       this.#month = month;
-      if (this.#isUnread) log.info({}, "the monthly call count can be read again");
-      this.#isUnread = false;
+      this.#reads.succeeded(log, {}, "the monthly call count can be read again");
     } catch (error) {
-      // The old count stays until the store is readable: too few calls are better than too many. It is read again with
-      // each call, and the failure is logged once.
-      if (!this.#isUnread) log.error({ err: error }, "the monthly call count can't be read");
-      this.#isUnread = true;
+      // The old count stays until the store is readable: too few calls are better than too many.
+      this.#reads.failed(log, { err: error }, "the monthly call count can't be read", "error");
     }
   }
 }

@@ -73,7 +73,7 @@ async function explainFromJournal(
   { env, stop }: CommandContext,
 ): Promise<NodeReport> {
   assertNodeText(id);
-  const loaded = orFail(readConfig(file, env, []));
+  const loaded = orFail(readConfig(file, env, ["state"]));
   const now = systemClock.now();
   const read = async (journal: StateReader) => ({
     rows: await readNodeRows(journal, id, at, now),

@@ -2,6 +2,7 @@ import type { CallAttemptDeps } from "../api-client/call-attempt.ts";
 import { createApiClient } from "../api-client/client.ts";
 import { decodePage } from "../api-client/decoding/records.ts";
 import { type Call, listNodesCall, listSessionsCall, type PageQuery } from "../api-client/endpoints.ts";
+import { isRequestRejected } from "../api-client/errors.ts";
 import { userAgentOf } from "../api-client/integration-client.ts";
 import { smallerPageLimits } from "../api-client/pagination/list-walk.ts";
 import { createRateLimiter } from "../api-client/rate-limiter.ts";
@@ -96,7 +97,7 @@ export function createServiceAccess(
 
 /**
  * Asks the service for the network's size, by reading the first page of each list. This takes two calls, and more if one
- * is retried or its page size is rejected. Throws {@link CommandFailure} if a page can't be read.
+ * is retried, or its page size or number is rejected. Throws {@link CommandFailure} if a page can't be read.
  */
 export async function queryNetworkSize(
   resources: ConfigResources,
@@ -108,13 +109,18 @@ export async function queryNetworkSize(
   async function sizeOf(listCall: (query: PageQuery) => Call) {
     const timeout = AbortSignal.timeout(SERVICE_TIMEOUT_MS);
     const signal = AbortSignal.any([stop, timeout]);
-    const readFirstPage = () => client.get(listCall({ page: 1, limit }), "walk", signal);
+    const readPage = (page: number) => client.get(listCall({ page, limit }), "walk", signal);
     let limit = pageLimit;
-    let answer = await readFirstPage();
+    let answer = await readPage(1);
     for (const smaller of smallerPageLimits(pageLimit)) {
       if (answer.ok || answer.error.kind !== "client_error") break;
       limit = smaller;
-      answer = await readFirstPage();
+      answer = await readPage(1);
+    }
+    if (!answer.ok && isRequestRejected(answer.error)) {
+      // A service that counts pages from 0 may reject page 1 of a short list.
+      const zero = await readPage(0);
+      if (zero.ok) answer = zero;
     }
     const page = answer.ok ? decodePage(answer.value.json) : answer;
     if (!page.ok) {

@@ -3,7 +3,15 @@ import { closeResources, openConfigResources } from "../daemon/config-resources.
 import { systemClock } from "../platform/clock.ts";
 import { readConfig } from "./config/config-loading.ts";
 import { planNetwork } from "./config/plan-warnings.ts";
-import { type CommandContext, CommandFailure, type OutputOption, orFail, print, printWarnings } from "./context.ts";
+import {
+  type CommandContext,
+  CommandFailure,
+  type OutputOption,
+  orFail,
+  orStopped,
+  print,
+  printWarnings,
+} from "./context.ts";
 import { type GivenCounts, givenNetworkSize, queryNetworkSize, readStoredState } from "./network-size.ts";
 import { formatPlan, planJson } from "./output/plan-table.ts";
 import { withProgress } from "./output/progress.ts";
@@ -42,6 +50,6 @@ async function askService(file: string, { env, err, version, stop }: CommandCont
   const read = readConfig(file, env);
   if (!read.ok) throw new CommandFailure([...read.error, "to plan without the service, pass --nodes N --sessions N"]);
   const resources = orFail(openConfigResources(read.value, { clock: systemClock, version }));
-  const size = queryNetworkSize(resources, version, stop).finally(() => closeResources(resources));
+  const size = orStopped(queryNetworkSize(resources, version, stop), stop).finally(() => closeResources(resources));
   return withProgress(`asking ${read.value.config.service.base_url}`, size, { err });
 }

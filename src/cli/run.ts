@@ -36,8 +36,8 @@ export async function runDaemon({ config: file }: { config: string }, context: C
     log,
     version: context.version,
     random: Math.random,
-    async readConfig() {
-      const read = await readConfigInThread(file, context.env, context.stop);
+    async readConfig(stop) {
+      const read = await readConfigInThread(file, context.env, stop);
       if (read.ok) logWarnings(read.value);
       return read;
     },

@@ -31,7 +31,7 @@ export interface LoadedConfig {
 }
 
 /** Sections with the secrets of connections. */
-const CONNECTIONS = ["service", "web", "receivers", "prometheus", "alertmanager"] as const;
+const CONNECTIONS = ["service", "web", "state", "receivers", "prometheus", "alertmanager"] as const;
 /** A section with the secrets of connections. */
 export type Connection = (typeof CONNECTIONS)[number];
 

@@ -12,7 +12,7 @@ import type { PolicySpec } from "../model/policy/policy.ts";
 import type { Log, Secret, Transport } from "../model/ports.ts";
 import type { Collector } from "../model/snapshot.ts";
 import { silentLog } from "../platform/log.ts";
-import { expressionSources, expressionsOf, mustCompile } from "../policy/policy.ts";
+import { configuredExpressions, expressionSources } from "../policy/policy.ts";
 import { effectiveReserve, type Limits, PLANS } from "../rate-limit/limits.ts";
 import { createTrustedProxyCheck, type IsTrustedProxy } from "../web/http/client-address.ts";
 import { type LoadedWebSettings, loadWebSettings } from "../web/http/web-settings.ts";
@@ -26,7 +26,7 @@ import {
 } from "./integrations.ts";
 import type { DaemonDeps } from "./runtime.ts";
 
-/** A configuration, and what it names that can fail to open: secrets, certificates and clients. */
+/** A configuration, and the secrets, certificates and clients that it names. */
 export interface ConfigResources {
   readonly config: Config;
   readonly policies: readonly PolicySpec[];
@@ -108,8 +108,7 @@ const serviceTransport = (service: Config["service"], tls: IntegrationTls): Tran
 
 /** Returns the collectors whose data the policies read. If there is any policy, the node list is one of them. */
 function collectorsReadBy(policies: readonly PolicySpec[], safety: Safety): Collector[] {
-  const guard = safety.protected === null ? null : mustCompile(safety.protected);
-  const sources = expressionSources([...expressionsOf(policies), guard]);
+  const sources = expressionSources(configuredExpressions(policies, safety));
   return [...(policies.length === 0 ? [] : (["nodes"] as const)), ...sources];
 }
 

@@ -54,13 +54,12 @@ export class Daemon {
   readonly #runtime: Runtime;
   readonly #roleSwitch: RoleSwitch;
   #web!: WebServer;
-  #isStopping = false;
   #configRejectedAt: StatusSnapshot["configRejectedAt"] = null;
   /** The current reload, or the last one. Never rejects. */
   #reloading: Promise<unknown> = Promise.resolve();
   /** The reload that waits for the current one. */
   #nextReload: ReturnType<Reload> | null = null;
-  readonly #historyAbort = new AbortController();
+  readonly #stop = new AbortController();
   #history: Promise<unknown> = Promise.resolve();
 
   constructor(runtime: Runtime) {
@@ -85,12 +84,7 @@ export class Daemon {
     // The event loop has not turned since the server began to listen, so no connection precedes the configuration.
     if (term !== null) this.#roleSwitch.lead(resources, term);
     else await this.#roleSwitch.standBy(resources, this.#runtime.shared!);
-    this.#history = recordHistory(
-      this.#runtime.history,
-      () => this.statusSnapshot(),
-      this.#runtime,
-      this.#historyAbort.signal,
-    );
+    this.#history = recordHistory(this.#runtime.history, () => this.statusSnapshot(), this.#runtime, this.#stop.signal);
     this.#runtime.log.info({ url: this.#web.url, service: config.service.base_url }, "daemon started");
     return ok(undefined);
   }
@@ -110,7 +104,8 @@ export class Daemon {
   async #reloadAndJournal(operator: string | null, origin: string): ReturnType<Reload> {
     const reloaded = await this.#requestReload();
     const { active } = this.#roleSwitch;
-    if (active.isLeading) active.noteReload(reloaded.ok ? [] : reloaded.error, operator, origin);
+    const isStopped = !reloaded.ok && this.#stop.signal.aborted;
+    if (active.isLeading && !isStopped) active.noteReload(reloaded.ok ? [] : reloaded.error, operator, origin);
     return reloaded;
   }
 
@@ -135,8 +130,7 @@ export class Daemon {
 
   /** Stops the daemon after SIGTERM or SIGINT, within {@link SHUTDOWN_BUDGET}. */
   async stop(): Promise<void> {
-    this.#isStopping = true;
-    this.#historyAbort.abort();
+    this.#stop.abort();
     await this.#history;
     await shutDown(this.#reloading, this.#roleSwitch, () => this.#web, this.#runtime);
   }
@@ -157,6 +151,10 @@ export class Daemon {
 
   async #reloadAndLog(): Promise<Result<void, readonly string[]>> {
     const reloaded = await this.#replaceConfig();
+    if (!reloaded.ok && this.#stop.signal.aborted) {
+      this.#runtime.log.info({}, "reload stopped");
+      return reloaded;
+    }
     this.#runtime.metrics.set("proxywarden_config_last_reload_successful", {}, reloaded.ok ? 1 : 0);
     this.#configRejectedAt = reloaded.ok ? null : this.#runtime.clock.now();
     if (!reloaded.ok) {
@@ -173,8 +171,8 @@ export class Daemon {
    * An equal configuration replaces nothing; collectors with the same settings keep running.
    */
   async #replaceConfig(): Promise<Result<"replaced" | "unchanged", readonly string[]>> {
-    const read = await this.#runtime.readConfig();
-    if (this.#isStopping) return fail(["the daemon is stopping"]);
+    const read = await this.#runtime.readConfig(this.#stop.signal);
+    if (this.#stop.signal.aborted) return fail(["the daemon is stopping"]);
     if (!read.ok) return read;
     const { config } = read.value;
     const { config: old, webSettings } = this.#roleSwitch.active.resources;

@@ -2,6 +2,7 @@ import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { errorMessage, fail, ok } from "../base/result.ts";
 import type { Clock, ForwardedCommands, Log } from "../model/ports.ts";
 import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
+import { FailureState } from "../platform/log.ts";
 
 /** How often to ask for the reply, and for how long, which is less than the timeout of the CLI. */
 const REPLY_INTERVAL_MS: DurationMs = SECOND_MS / 4;
@@ -66,17 +67,15 @@ async function executeUntilAborted(deps: ForwardedCommandDeps, signal: AbortSign
   const { clock, log, isLeader } = deps;
   /** Replies that could not be written yet. Their commands are not executed again. */
   const unwritten = new Map<number, CommandReply>();
-  let isFailing = false;
+  const attempts = new FailureState();
   while (!signal.aborted) {
     try {
       if (isLeader()) {
         await executePending(deps, unwritten, signal);
-        if (isFailing) log.info({}, "forwarded commands are processed again");
-        isFailing = false;
+        attempts.succeeded(log, {}, "forwarded commands are processed again");
       }
     } catch (error) {
-      if (!isFailing) log.warn({ err: error }, "forwarded commands not processed; trying again");
-      isFailing = true;
+      attempts.failed(log, { err: error }, "forwarded commands not processed; trying again");
     }
     await clock.sleep(TAKE_INTERVAL_MS, signal);
   }

@@ -1,5 +1,6 @@
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Clock, Lease, LeaseHolder, Log } from "../model/ports.ts";
+import { FailureState } from "../platform/log.ts";
 
 /** Dependencies of {@link Leadership}. */
 interface LeadershipDeps {
@@ -37,7 +38,7 @@ export class Leadership {
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
   #leader: LeaseHolder | null = null;
-  #isDatabaseFailing = false;
+  readonly #acquisitions = new FailureState();
 
   constructor(deps: LeadershipDeps) {
     this.#deps = deps;
@@ -84,8 +85,7 @@ export class Leadership {
     try {
       const isAcquired = await lease.acquire();
       this.#leader = await lease.current();
-      if (this.#isDatabaseFailing) log.info({}, "requests for the lease succeed again");
-      this.#isDatabaseFailing = false;
+      this.#acquisitions.succeeded(log, {}, "requests for the lease succeed again");
       const { holder, epoch } = this.#leader ?? { holder: null, epoch: null };
       if (!isAcquired && epoch !== before) log.info({ leader: holder, epoch }, "another daemon leads; standing by");
       return isAcquired;
@@ -95,9 +95,7 @@ export class Leadership {
         this.#leader = null;
         return true;
       }
-      // Logged when it begins, not at every attempt.
-      if (!this.#isDatabaseFailing) log.warn({ err: error }, "lease not acquired; trying again");
-      this.#isDatabaseFailing = true;
+      this.#acquisitions.failed(log, { err: error }, "lease not acquired; trying again");
       return false;
     }
   }
@@ -121,19 +119,16 @@ export class Leadership {
   async #keep(): Promise<void> {
     const { clock, lease, leaseMs, log } = this.#deps;
     const { signal } = this.#stop;
-    let isFailing = false;
+    const renewals = new FailureState();
     while (lease.epoch() !== null) {
-      await clock.sleep(Math.min(leaseMs / RENEWALS_PER_LEASE, isFailing ? RETRY_INTERVAL_MS : leaseMs), signal);
+      await clock.sleep(renewals.isFailing ? RETRY_INTERVAL_MS : leaseMs / RENEWALS_PER_LEASE, signal);
       if (signal.aborted || lease.epoch() === null) return;
       try {
         await lease.renew();
-        if (isFailing) log.info({}, "lease renewals succeed again");
-        isFailing = false;
+        renewals.succeeded(log, {}, "lease renewals succeed again");
       } catch (error) {
         if (lease.epoch() === null) return;
-        if (!isFailing)
-          log.warn({ err: error, left_ms: Math.round(lease.leftMs()) }, "lease not renewed; trying again");
-        isFailing = true;
+        renewals.failed(log, { err: error, left_ms: Math.round(lease.leftMs()) }, "lease not renewed; trying again");
       }
     }
   }

@@ -18,9 +18,14 @@ export interface DaemonDeps {
   readonly random: Random;
   readonly log: Log & { setLevel(level: Config["log"]["level"]): void };
   readonly version: string;
-  /** Loads the configuration for a reload. The error lists every problem. It should not block the event loop. */
-  readConfig(): Result<LoadedConfig, readonly string[]> | Promise<Result<LoadedConfig, readonly string[]>>;
-  /** Opens the state of one daemon, or one that several daemons share. The error names the key. */
+  /**
+   * Loads the configuration for a reload. The error lists every problem. It should not block the event loop. `stop`
+   * aborts when the daemon stops; the result does not matter then.
+   */
+  readConfig(
+    stop: AbortSignal,
+  ): Result<LoadedConfig, readonly string[]> | Promise<Result<LoadedConfig, readonly string[]>>;
+  /** Opens the state, which several daemons may share. The error begins with a key, unless the state is damaged. */
   openStore(state: Config["state"]): OpenedState | Promise<OpenedState>;
 }
 

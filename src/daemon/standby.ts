@@ -6,6 +6,7 @@ import type { SharedState } from "../model/ports.ts";
 import type { JournalContents } from "../model/remediation/journal.ts";
 import type { CommandReply, OperatorCommand } from "../model/remediation/operator-command.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
+import { FailureState } from "../platform/log.ts";
 import { createLedger, type Ledger } from "../rate-limit/ledger.ts";
 import { type BillingMonth, billingMonthOf } from "../rate-limit/monthly-budget.ts";
 import { FleetHealth } from "../remediation/evaluation/fleet-health.ts";
@@ -30,7 +31,7 @@ const REFRESH_INTERVAL_MS: DurationMs = 2 * SECOND_MS;
 /** A large journal is read less often: after a read, the next one waits for this many times its duration. */
 const REFRESH_WAIT_FACTOR = 10;
 /**
- * Number of rows of each kind that are read at once. If there are more between two reads, the rest is missing from the
+ * Number of rows of each kind that are read at once. If more change between two reads, the rest is missing from the
  * event log, but not from the lists.
  */
 const ROWS_READ = 100;
@@ -64,7 +65,7 @@ export class Standby {
   #knownRows: ReadonlySet<string> | null = null;
   /** Why the journal could not be read last time, or null if it was read. */
   #problem: string | null = "the journal has not been read yet";
-  #isFailing = false;
+  readonly #reads = new FailureState();
 
   /** `leader` returns what messages call the leader. */
   constructor(resources: ConfigResources, runtime: Runtime, leader: () => string) {
@@ -150,12 +151,10 @@ export class Standby {
       this.#month = month;
       this.#ledger.monthUsed = calls;
       this.#problem = null;
-      if (this.#isFailing) log.info({}, "the journal can be read again");
-      this.#isFailing = false;
+      this.#reads.succeeded(log, {}, "the journal can be read again");
     } catch (error) {
       this.#problem = `the journal can't be read: ${errorMessage(error)}`;
-      if (!this.#isFailing) log.warn({ err: error }, "journal not read; what this standby shows is out of date");
-      this.#isFailing = true;
+      this.#reads.failed(log, { err: error }, "journal not read; what this standby shows is out of date");
     }
   }
 

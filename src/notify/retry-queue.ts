@@ -4,6 +4,7 @@ import type { NotificationOutcome } from "../model/label-values.ts";
 import type { Clock, Log } from "../model/ports.ts";
 import { type DeliveryResult, isActive, type Notification, type Receiver } from "../model/remediation/notification.ts";
 import type { MonotonicMs } from "../model/time.ts";
+import { FailureState } from "../platform/log.ts";
 
 interface RetryQueueDeps {
   readonly receiver: Receiver;
@@ -65,7 +66,7 @@ export class RetryQueue {
   /** Ends the wait for a notification, a retry or a repetition. */
   #wait = new AbortController();
   #isFull = false;
-  #isFailing = false;
+  readonly #attempts = new FailureState();
   /** Consecutive failed attempts: 0 after a notification was accepted or refused, at most 1 after another was added. */
   #failures = 0;
   /** Number of notifications to send one by one, because the receiver did not accept their batch. */
@@ -239,15 +240,11 @@ export class RetryQueue {
       return { ok: false, error: String(error), isFinal: true } as const;
     });
     if (this.#cut.signal.aborted) return result;
-    if (!result.ok && !this.#isFailing) {
-      log.warn({ ...this.#fields, problem: result.error }, "receiver does not accept notifications");
-    }
-    if (!result.ok) this.#isFailing = true;
+    if (!result.ok)
+      this.#attempts.failed(log, { ...this.#fields, problem: result.error }, "receiver does not accept notifications");
     // While notifications are sent one by one, the receiver may accept only some of them.
-    else if (this.#isFailing && (this.#sendsBatches() || this.#queue.length <= 1)) {
-      log.info(this.#fields, "receiver accepts notifications again");
-      this.#isFailing = false;
-    }
+    else if (this.#sendsBatches() || this.#queue.length <= 1)
+      this.#attempts.succeeded(log, this.#fields, "receiver accepts notifications again");
     return result;
   }
 }

@@ -81,3 +81,18 @@ export function createFailureLog() {
     },
   };
 }
+
+/** Whether repeated attempts fail. Logs when they begin to fail and when they succeed again, but not each attempt. */
+export class FailureState {
+  isFailing = false;
+
+  failed(log: Log, fields: LogFields, message: string, level: "warn" | "error" = "warn"): void {
+    if (!this.isFailing) log[level](fields, message);
+    this.isFailing = true;
+  }
+
+  succeeded(log: Log, fields: LogFields, message: string): void {
+    if (this.isFailing) log.info(fields, message);
+    this.isFailing = false;
+  }
+}

@@ -1,5 +1,5 @@
 import { formatDuration } from "../base/duration.ts";
-import { MODES, type PolicySpec, type Step } from "../model/policy/policy.ts";
+import { type ExternalBlocker, MODES, type PolicySpec, type Step } from "../model/policy/policy.ts";
 import { actionName } from "../model/remediation/episode.ts";
 import { formatTime } from "../model/time.ts";
 import { compilePolicy, type Policy } from "./policy.ts";
@@ -58,7 +58,7 @@ const comparePolicy = (was: PolicySpec, is: PolicySpec): readonly KeyDifference[
   ...compareMaxAge(was.maxAgeMs, is.maxAgeMs),
   ...compareSteps(was.steps, is.steps),
   ...compareWindows(was.windows, is.windows),
-  ...compareLists("blocked_by", was.blockedBy.map(toJson), is.blockedBy.map(toJson), "less"),
+  ...compareLists("blocked_by", was.blockedBy.map(blockerText), is.blockedBy.map(blockerText), "less"),
 ];
 
 /** A key with a number, and the effect of a larger number. */
@@ -125,6 +125,9 @@ function compareSteps(was: readonly Step[], is: readonly Step[]): KeyDifference[
   const text = `${stepsText(is)}, was ${stepsText(was)}: order, number or verification`;
   return [{ key: "steps", effect: "other", text }];
 }
+
+const blockerText = (blocker: ExternalBlocker): string =>
+  blocker.kind === "query" ? `query ${blocker.query}` : `alerts ${blocker.matchers.join(", ")}`;
 
 /** Compares windows. A policy without windows may act at any time. */
 function compareWindows(was: readonly string[], is: readonly string[]): KeyDifference[] {

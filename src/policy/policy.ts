@@ -1,3 +1,4 @@
+import type { Safety } from "../config/schema/safety.ts";
 import { MODES, type Mode, type PolicySpec } from "../model/policy/policy.ts";
 import { compileExpression, type Expression } from "./cel/expression.ts";
 import type { Field } from "./cel/fields.ts";
@@ -61,6 +62,15 @@ export const policySources = ({ match, when }: Pick<Policy, "match" | "when">): 
 /** Returns every expression of some policies. */
 export const expressionsOf = (policies: readonly PolicySpec[]): (Expression | null)[] =>
   policies.map(compilePolicy).flatMap(({ match, when, expects }) => [match, when, ...expects]);
+
+/** Returns every expression of a configuration: those of its policies, and `safety.protected`. */
+export const configuredExpressions = (
+  policies: readonly PolicySpec[],
+  safety: Pick<Safety, "protected">,
+): (Expression | null)[] => [
+  ...expressionsOf(policies),
+  safety.protected === null ? null : mustCompile(safety.protected),
+];
 
 /** Returns the lower of two modes. */
 export const lowerMode = (one: Mode, other: Mode): Mode => MODES[Math.min(MODES.indexOf(one), MODES.indexOf(other))]!;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ExplainOptions } from "../../src/cli/explain.ts";
+import { type ExplainOptions, runExplain } from "../../src/cli/explain.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../src/model/remediation/journal.ts";
 import { orThrow } from "../harness/or-throw.ts";
@@ -12,6 +12,7 @@ import {
   verifiedAction,
 } from "../web/api/remediation-view-fixture.ts";
 import { paragraph, printExplanation as run } from "./explain-command.ts";
+import { captureOutput } from "./terminal.ts";
 
 const MINUTE = 60_000;
 
@@ -53,6 +54,14 @@ describe("explain reads the journal", () => {
       out: "",
       err: "proxywarden: the id or name of the node must be 1 to 256 characters\n",
     });
+  });
+
+  test("until the process is asked to stop", async () => {
+    const options = { url: "http://127.0.0.1:1", config: configured(night), output: "text" } as const;
+    const stopped = captureOutput((context) =>
+      runExplain(options, { ...context, stop: AbortSignal.abort() }, ["node_7"]),
+    );
+    expect(await stopped).toEqual({ code: 1, out: "", err: "proxywarden: stopped\n" });
   });
 
   test("with timers, episodes, decisions and actions, without a running daemon", async () => {

@@ -3,6 +3,7 @@ import { type PlanOptions, runPlan } from "../../src/cli/plan.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import { utcDay } from "../../src/rate-limit/monthly-budget.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { startHttpServer } from "../api-client/http-server.ts";
 import { orThrow } from "../harness/or-throw.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { configText, startNetwork } from "../integration/simulated-network.ts";
@@ -139,6 +140,13 @@ test("without a daemon's state the service is asked for one page of each list", 
   expect(service.serial).toBe(2);
 });
 
+test("if the service has only a page 0, its total is used", async () => {
+  const service = { ...defaultScenario.service, firstPage: 0, pagesAfterEnd: "not_found" } as const;
+  const { url } = await startNetwork({ scenario: { nodes: 30, sessions: 20, service } });
+  const { network } = await planned({ config: configured(url).file });
+  expect(network).toMatchObject({ source: "service", nodes: 30, node_pages: 1 });
+});
+
 test("if the service rejects the page size, smaller ones are tried, as the daemon does", async () => {
   const options = { pageLimitMax: 50, pageLimitOver: "reject" } as const;
   const service = { ...defaultScenario.service, ...options };
@@ -155,6 +163,17 @@ test("the command ends when the process is asked to stop", async () => {
   expect(await stopped).toEqual({ code: 1, out: "", err: "proxywarden: stopped\n" });
 });
 
+test("the command does not blame the service when the process is asked to stop while it waits for a response", async () => {
+  const stop = new AbortController();
+  const { url } = await startHttpServer(() => {
+    stop.abort();
+    return null;
+  });
+  const options = { config: configured(url).file, output: "text" } as const;
+  const stopped = captureOutput((context) => runPlan(options, { ...context, stop: stop.signal }));
+  expect(await stopped).toEqual({ code: 1, out: "", err: "proxywarden: stopped\n" });
+});
+
 test("if the size is unknown, the error names --nodes and --sessions", async () => {
   const { code, out, err } = await run({ config: configured().file });
   expect({ code, out }).toEqual({ code: 1, out: "" });
@@ -166,6 +185,7 @@ test("if the size is unknown, the error names --nodes and --sessions", async () 
 test.each([
   ["a journal that no daemon has migrated yet", { path: "." }, "has schema version 0"],
   ["a database that can't be reached", { postgres: { url_file: "url" } }, "ECONNREFUSED"],
+  ["no URL of the database", { postgres: { url_file: "no-such-url" } }, "state.postgres.url_file: "],
 ])("with %s, the plan for given numbers is shown, and others are an error", async (_, state, problem) => {
   const folder = createTempFolder();
   folder.write("proxywarden.db", "");

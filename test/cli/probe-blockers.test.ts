@@ -1,7 +1,21 @@
 import { describe, expect, test } from "vitest";
+import { runCheck } from "../../src/cli/check.ts";
 import { startHttpServer } from "../api-client/http-server.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { probe } from "./probed-service.ts";
+import { captureOutput } from "./terminal.ts";
+
+test("check --probe reports nothing about a service when the process is asked to stop while it waits", async () => {
+  const { url } = await startHttpServer(() => null);
+  const service = `service: {base_url: "${url}", api_key: sesame, usage_scale: ratio}\nstate: {path: state}\n`;
+  const config = createTempFolder().write("proxywarden.yaml", service);
+  const stop = new AbortController();
+  const stopped = captureOutput((context) => {
+    const err = { write: (text: string) => (text.startsWith("asking ") ? stop.abort() : context.err.write(text)) };
+    return runCheck({ config, probe: true, output: "text" }, { ...context, err, stop: stop.signal });
+  });
+  expect(await stopped).toMatchObject({ code: 1, out: "", err: expect.stringMatching(/proxywarden: stopped\n$/) });
+});
 
 describe("check --probe with blocked_by", () => {
   /** Runs a probe with a policy that these queries block, on a Prometheus that knows only valid ones. */

@@ -83,58 +83,6 @@ describe("usage scale", () => {
   });
 });
 
-describe("pages", () => {
-  test.each([
-    [0, "0: page 0 has nodes that page 1 does not have"],
-    [1, "1: page 0 is rejected with a 4xx"],
-  ] as const)("the first page is %i", async (firstPage, text) => {
-    const { findings } = await probe({ options: { firstPage } });
-    expect(findings.first_page).toMatchObject({ value: firstPage, certain: true, text });
-  });
-
-  test("the first page is 0 if page 1 of a short list is empty, and its nodes are read", async () => {
-    const { findings } = await probe({ options: { firstPage: 0 }, scenario: { nodes: 30 } });
-    expect(findings.first_page).toMatchObject({ value: 0, certain: true });
-    expect(findings.usage_scale).toMatchObject({ value: "ratio" });
-  });
-
-  test("the first page is 1 if it has all nodes, without another call", async () => {
-    const { findings, calls } = await probe({ scenario: { nodes: 30 } });
-    expect(findings.first_page).toMatchObject({ value: 1, certain: true, text: "1: page 1 has all nodes" });
-    expect(calls).toHaveLength(5);
-  });
-
-  test("can't be determined if the service ignores the page number", async () => {
-    const { findings, calls } = await probe({
-      options: { firstPage: 0 },
-      fault: { kind: "page_ignored", states: "requested" },
-    });
-    expect(findings.first_page).toMatchObject({
-      text: "can't be determined: every page number returns the same nodes",
-    });
-    expect(calls).toHaveLength(7);
-  });
-
-  test("a clamp of the page size is found", async () => {
-    const { findings } = await probe({ options: { pageLimitMax: 50 } });
-    expect(findings.page_limit).toMatchObject({
-      value: 50,
-      certain: true,
-      text: "50: 100 were requested, and the service returns fewer",
-    });
-  });
-
-  test("a rejected page size is replaced by a smaller one", async () => {
-    const { findings, calls } = await probe({ options: { pageLimitMax: 60, pageLimitOver: "reject" } });
-    expect(findings.page_limit).toMatchObject({
-      value: 50,
-      certain: true,
-      text: "a limit of 100 is rejected with a 4xx; 50, as requested",
-    });
-    expect(calls.slice(0, 2).map(({ status }) => status)).toEqual([400, 200]);
-  });
-});
-
 describe("scopes", () => {
   const withScopes = (...scopes: string[]) => ({ scenario: { keys: [{ key: SIMULATION_KEY, scopes }] } });
 
@@ -158,6 +106,12 @@ describe("scopes", () => {
     expect(findings.page_limit).toMatchObject({ value: null });
     expect(calls.map(({ status }) => status)).toEqual([403, 200]);
     expect(code).toBe(1);
+  });
+
+  test("a scope that can't be determined is not called missing", async () => {
+    const fault = { fault: { kind: "status", status: 500 }, faultAt: "/v1/sessions" } as const;
+    const { findings } = await probe({ ...withScopes("nodes:write"), ...fault });
+    expect(findings.scopes!.text).toMatch(/^nodes:read is missing \(403\); sessions:read can't be determined: /);
   });
 
   test("a base URL with a wrong path is not taken for a key without scopes", async () => {
@@ -229,29 +183,32 @@ describe("limits and headers", () => {
       text: "no response states any limit: limits must match your contract",
     });
     expect(findings.headers!.text).toBe(
-      "date; missing: x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset; without X-RateLimit headers, calls are spaced evenly",
+      "date; missing: x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset; without X-RateLimit-Limit and X-RateLimit-Remaining, calls are spaced evenly",
     );
   });
 
-  test("a service without a Date header is described with the consequence", () => {
+  test.each([
+    [
+      { date: "Sun, 01 Mar 2026 00:00:00 GMT" },
+      false,
+      "x-ratelimit-limit, x-ratelimit-remaining, date; missing: x-ratelimit-reset",
+    ],
+    [
+      { "x-ratelimit-reset": "60" },
+      true,
+      "x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset; missing: date; without Date, the service's clock is unknown, and no action is taken",
+    ],
+  ])("a missing header is described with its consequence: %j", (others, problem, text) => {
     const config = orThrow(
       parseConfig("proxywarden.yaml", "service: { base_url: https://proxy.test, api_key: k }", {}),
     );
-    const call = {
-      path: "/v1/nodes",
-      category: "node_management",
-      scope: "nodes:read",
-      status: 200,
-      error: null,
-    } as const;
-    const headers = { "x-ratelimit-limit": "100", "x-ratelimit-remaining": "99", "x-ratelimit-reset": "60" };
+    const ok = { status: 200, error: null };
+    const call = { path: "/v1/nodes", category: "node_management", scope: "nodes:read", ...ok } as const;
+    const headers = { "x-ratelimit-limit": "100", "x-ratelimit-remaining": "99", ...others };
     const unread = { nodes: null, sessions: null, pageZero: null, pageTwo: null, details: [] };
     const observed: ServiceObservation = { ...unread, calls: [{ ...call, headers }] };
     const found = findingsOf(observed, config.config).find(({ about }) => about === "headers");
-    expect(found!.problem).toBe(true);
-    expect(found!.text).toBe(
-      "x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset; missing: date; without Date, the service's clock is unknown, and no action is taken",
-    );
+    expect(found).toMatchObject({ problem, text });
   });
 
   test("a 429 ends the probe", async () => {

@@ -143,8 +143,8 @@ test("reloads run one at a time; requests during one share the next, which reads
   await stop();
 });
 
-test("a configuration that was read after SIGTERM is not activated", async () => {
-  const { clock, daemon, stop, waitBeforeReading } = await startSharedDaemon();
+test("a configuration that was read after SIGTERM is neither activated nor called rejected", async () => {
+  const { clock, database, daemon, log, stop, waitBeforeReading } = await startSharedDaemon();
   await clock.advance(5 * SECOND_MS);
   const reading = Promise.withResolvers<void>();
   waitBeforeReading(reading.promise);
@@ -154,6 +154,9 @@ test("a configuration that was read after SIGTERM is not activated", async () =>
   reading.resolve();
   expect(await reloaded).toEqual(fail(["the daemon is stopping"]));
   expect(await stopped).toBeLessThan(SECOND_MS);
+  expect(log.lines.map(({ level, message }) => `${level}: ${message}`)).toContain("info: reload stopped");
+  expect(log.lines.filter(({ level }) => level === "error")).toEqual([]);
+  expect(await database.state.journal.operatorCommands({ limit: 1 })).toEqual([]);
 });
 
 test("a shutdown during a reload closes the web server to which the reload moves", async () => {

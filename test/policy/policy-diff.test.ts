@@ -41,8 +41,8 @@ describe("a change that makes a policy act more or sooner has the opposite effec
     [
       { blockedBy: [{ kind: "query", query: "up" }] },
       { blockedBy: [] },
-      'blocked_by: no longer {"kind":"query","query":"up"}',
-      'blocked_by: newly {"kind":"query","query":"up"}',
+      "blocked_by: no longer query up",
+      "blocked_by: newly query up",
     ],
     [
       { steps: [steps.reboot] },

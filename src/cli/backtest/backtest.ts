@@ -2,12 +2,13 @@ import type { IntegrationClient } from "../../api-client/integration-client.ts";
 import { DAY_MS, type DurationMs, formatDuration, MINUTE_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import { NODE_STATUS } from "../../metrics/families/node-families.ts";
-import type { NodeId, NodeLabel } from "../../model/node.ts";
+import { FAILURE_DOMAINS, type NodeId, type NodeLabel, type PerFailureDomain } from "../../model/node.ts";
 import type { ExternalBlockers } from "../../model/ports.ts";
 import type { EpochMs } from "../../model/time.ts";
+import { nextTurn } from "../../platform/event-loop.ts";
 import type { Expression } from "../../policy/cel/expression.ts";
 import { type Field, findField } from "../../policy/cel/fields.ts";
-import { expressionsOf, mustCompile } from "../../policy/policy.ts";
+import { configuredExpressions, expressionsOf } from "../../policy/policy.ts";
 import type { RemediationConfig } from "../../remediation/context.ts";
 import { queryHasResult } from "../../remediation/evaluation/external-blockers.ts";
 import type { HistoryChunk } from "./history-chunk.ts";
@@ -75,7 +76,7 @@ export async function runBacktest(
   const found = new FoundHistory();
   const shared = { clock, inventory: fleet.inventory, externalBlockers: pastBlockers(prometheus, clock) };
   const replays = await Promise.all(configs.map((config) => startPolicyReplay({ ...shared, config })));
-  const families = familiesOf(configs.flatMap(allExpressions));
+  const families = familiesOf(configs.flatMap(({ policies, safety }) => configuredExpressions(policies, safety)));
   try {
     for await (const chunk of readHistory(request, grid, size.value.nodes, families)) {
       if (!chunk.ok) return chunk;
@@ -86,6 +87,8 @@ export async function runBacktest(
         const seen = fleet.advance(chunk.value, point);
         if (seen.length === 0) found.addGap(atMs, Math.min(atMs + stepMs, untilMs));
         for (const observation of seen) for (const replay of replays) await replay.run(observation);
+        // Rounds yield to the event loop by their clock, which does not advance, and a chunk may take seconds.
+        await nextTurn();
       }
       found.addChunk(chunk.value);
       onProgress((firstMs - startMs + points * stepMs) / (grid.points * stepMs));
@@ -116,14 +119,6 @@ function fittingStep({ nodes, walkIntervalMs }: HistorySize, durationMs: Duratio
   return STEPS_MS.find(fits) ?? DAY_MS;
 }
 
-const allExpressions = ({ policies, safety }: RemediationConfig): (Expression | null)[] => [
-  ...expressionsOf(policies),
-  protectedNodes(safety),
-];
-
-const protectedNodes = (safety: RemediationConfig["safety"]): Expression | null =>
-  safety.protected === null ? null : mustCompile(safety.protected);
-
 /**
  * Creates external blockers that answer as of the time of the replay. Alerts are those that Prometheus evaluated, because
  * Alertmanager keeps no history.
@@ -133,10 +128,14 @@ const pastBlockers = (prometheus: IntegrationClient, clock: ReplayClock): Extern
     const query =
       blockedBy.kind === "query"
         ? blockedBy.query
-        : `ALERTS{${['alertstate="firing"', ...blockedBy.matchers].join(",")}}`;
+        : `ALERTS{${['alertstate="firing"', ...blockedBy.matchers.map(quoteValue)].join(",")}}`;
     return queryHasResult(prometheus, query, signal, clock.now());
   },
 });
+
+/** Quotes the value of an Alertmanager matcher, which may lack quotes there, but not in PromQL. */
+const quoteValue = (matcher: string): string =>
+  matcher.replace(/(=~|!~|!=|=)\s*([^\s"]+)\s*$/, (_, operator, value) => `${operator}${JSON.stringify(value)}`);
 
 /** Collects which families and labels the history contains, and when it contains nothing. */
 class FoundHistory {
@@ -166,10 +165,13 @@ function missingFields(
   configs: readonly RemediationConfig[],
   { families, labels }: FoundHistory,
 ): readonly MissingField[] {
+  const { safety } = configs[0]!;
   const readers: readonly (readonly [readBy: string, fields: Iterable<Field>])[] = [
     ["safety.trust", [findField("node.last_seen")!]],
-    ["safety.max_disrupted_per", [findField("node.region")!]],
-    ["safety.protected", fieldsOf(configs.map(({ safety }) => protectedNodes(safety)))],
+    ["safety.max_disrupted_per", domainFields(safety.maxDisruptedPer)],
+    ["safety.min_online_per", domainFields(safety.minOnlinePer)],
+    ["safety.correlated", [findField(`node.${safety.correlated.by}`)!]],
+    ["safety.protected", fieldsOf(configuredExpressions([], safety))],
     ...configs.flatMap(({ policies }) => policies.map((spec) => [spec.name, fieldsOf(expressionsOf([spec]))] as const)),
   ];
   const missing = readers.flatMap(([read_by, fields]) =>
@@ -181,6 +183,9 @@ function missingFields(
   // A policy in force and a candidate of the same name may read the same field.
   return [...new Map(missing.map((field) => [`${field.read_by} ${field.field}`, field])).values()];
 }
+
+const domainFields = (limits: PerFailureDomain): readonly Field[] =>
+  FAILURE_DOMAINS.filter((domain) => limits[domain] !== null).map((domain) => findField(`node.${domain}`)!);
 
 const fieldsOf = (expressions: readonly (Expression | null)[]): ReadonlySet<Field> =>
   new Set(expressions.flatMap((expression) => expression?.fields ?? []));

@@ -13,7 +13,7 @@ export const POLICY_COMMANDS: readonly CommandRow[] = [
   {
     usage: "diff <old> <new>",
     description:
-      "compare the policies of two files or configurations: nodes newly acted on, and nodes no longer acted on; - is standard input",
+      "compare the policies of two files or configurations: which changes make them act on more nodes, and which on fewer; - is standard input",
     example: "policy diff before.yaml config/policies/offline.yaml",
     options: [OUTPUT],
     run: onDemand(async () => (await import("./policy-diff.ts")).runPolicyDiff),

@@ -15,7 +15,7 @@ import type { ExternalBlockers, Log } from "../../model/ports.ts";
 import { createNotifier } from "../../notify/notifier.ts";
 import { createFailureLog } from "../../platform/log.ts";
 import { inlineSecret } from "../../platform/secret-file.ts";
-import { expressionSources, expressionsOf } from "../../policy/policy.ts";
+import { configuredExpressions, expressionSources } from "../../policy/policy.ts";
 import { findMismatches, type ObservedOutcome } from "../../policy/policy-test-expectation.ts";
 import { effectiveReserve, type Limits, PLANS } from "../../rate-limit/limits.ts";
 import type { RemediationConfig } from "../../remediation/context.ts";
@@ -134,9 +134,9 @@ async function startEngine(test: PolicyTest, config: RemediationConfig, clock: V
   };
 }
 
-/** Returns settings that collect only the list of nodes and what the policies read. */
-function settingsOf({ intervalMs }: PolicyTest, { policies }: RemediationConfig): CollectionSettings {
-  const read = new Set(expressionSources(expressionsOf(policies)));
+/** Returns settings that collect only the list of nodes and what the policies and `safety.protected` read. */
+function settingsOf({ intervalMs }: PolicyTest, { policies, safety }: RemediationConfig): CollectionSettings {
+  const read = new Set(expressionSources(configuredExpressions(policies, safety)));
   const every = { kind: "every", intervalMs } as const;
   return {
     schedules: {

@@ -3,7 +3,14 @@ import type { Config } from "../../config/schema/config.ts";
 import { RATIO_MAX } from "../../inventory/usage-scale.ts";
 import { CATEGORIES } from "../../rate-limit/limits.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
-import { isPage, type ProbedCall, type ProbedPage, type ServiceObservation, sharesRecords } from "./service-probe.ts";
+import {
+  isPage,
+  mayHaveMore,
+  type ProbedCall,
+  type ProbedPage,
+  type ServiceObservation,
+  sharesRecords,
+} from "./service-probe.ts";
 
 /** What a probe found about one property of the service. */
 export interface Finding extends Answer {
@@ -48,7 +55,7 @@ function scopesOf({ calls }: ServiceObservation): Answer {
   const denied = READ_SCOPES.filter((scope) => callsOf(scope).some(({ status }) => status === 403));
   const others = READ_SCOPES.filter((scope) => !granted.includes(scope) && !denied.includes(scope));
   const parts = [
-    ...(granted.length > 0 ? [granted.join(", ")] : denied.length > 0 ? ["no read scope"] : []),
+    ...(granted.length > 0 ? [granted.join(", ")] : []),
     ...denied.map((scope) => `${scope} is missing (403)`),
     ...others.map((scope) => `${scope} can't be determined: ${describeCall(callsOf(scope).at(-1) ?? failed)}`),
     ...(calls.every(isFromOtherServer) ? ["check service.base_url"] : []),
@@ -128,8 +135,8 @@ function firstPageOf({ nodes, pageZero, pageTwo }: ServiceObservation): Answer {
   const is = (value: 0 | 1, text: string) => proved(value, `${value}: ${text}`);
   if (nodes === null) return unknown("can't be determined: no page of nodes could be read");
   const { records, total } = nodes.page;
-  if (total === 0) return unknown("can't be determined: the fleet has no nodes");
-  if (total <= records.length) return is(1, "page 1 has all nodes");
+  if (total === 0 && records.length === 0) return unknown("can't be determined: the fleet has no nodes");
+  if (!mayHaveMore(nodes)) return is(1, "page 1 has all nodes");
   if (pageZero === "rejected") return is(1, "page 0 is rejected with a 4xx");
   if (!isPage(pageZero)) return unknown("can't be determined: page 0 could not be read");
   if (pageZero.records.length === 0) return is(1, "page 0 is empty");
@@ -170,7 +177,9 @@ function headersOf({ calls }: ServiceObservation): Answer {
   const present = HEADERS.filter((name) => succeeded.every(({ headers }) => name in headers));
   const missing = HEADERS.filter((name) => !present.includes(name));
   const effects = [
-    ...(missing.some((name) => name !== "date") ? ["without X-RateLimit headers, calls are spaced evenly"] : []),
+    ...(missing.includes("x-ratelimit-limit") || missing.includes("x-ratelimit-remaining")
+      ? ["without X-RateLimit-Limit and X-RateLimit-Remaining, calls are spaced evenly"]
+      : []),
     ...(missing.includes("date") ? ["without Date, the service's clock is unknown, and no action is taken"] : []),
   ];
   const text = [

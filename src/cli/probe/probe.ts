@@ -7,7 +7,7 @@ import type { ExternalBlockers } from "../../model/ports.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { nameOfExternalBlocker } from "../../remediation/evaluation/external-blockers.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
-import type { CommandContext, Problem } from "../context.ts";
+import { type CommandContext, orStopped, type Problem } from "../context.ts";
 import { createServiceAccess, type StoredState } from "../network-size.ts";
 import { withProgress } from "../output/progress.ts";
 import { type Paint, stripControlCharacters } from "../output/text.ts";
@@ -26,6 +26,7 @@ export interface ProbeReport {
 /**
  * Asks the service for what the API documentation leaves open, within the rate limits and the calls of the month that
  * `stored` leaves. Announces its calls on standard error. Fails if too few calls are left, or it is unknown how many.
+ * Throws {@link CommandFailure} when the process is asked to stop.
  */
 export async function probeService(
   loaded: LoadedConfig,
@@ -45,9 +46,11 @@ export async function probeService(
       `asking ${url}, read-only and within the limits: pages of GET /v1/nodes, GET /v1/nodes/ID of ${DETAILS_READ} nodes, a page of GET /v1/sessions; at most ${PROBE_CALLS_MAX} calls\n`,
     );
     const access = createServiceAccess(resources.value, version);
-    const observed = await withProgress(`asking ${url}`, observeService(access, settings.pageLimit, stop), { err });
+    const observing = orStopped(observeService(access, settings.pageLimit, stop), stop);
+    const observed = await withProgress(`asking ${url}`, observing, { err });
     const nodes = observed.nodes?.page.total ?? null;
-    const blockers = await probeBlockers(loaded.policies, resources.value.integrations.externalBlockers, stop);
+    const { externalBlockers } = resources.value.integrations;
+    const blockers = await orStopped(probeBlockers(loaded.policies, externalBlockers, stop), stop);
     return ok({ url, calls: observed.calls, findings: [...findingsOf(observed, config), ...blockers], nodes });
   } finally {
     await closeResources(resources.value);

@@ -31,7 +31,7 @@ export interface ProbedPage {
 /** Observed behavior of a service. */
 export interface ServiceObservation {
   readonly calls: readonly ProbedCall[];
-  /** Page 1 of the nodes, or null if it was not read or is invalid. */
+  /** Page 1 of the nodes, without records if only page 0 is accepted. Null if neither was read, or it is invalid. */
   readonly nodes: ProbedPage | null;
   readonly sessions: ProbedPage | null;
   /** Page 0 of the nodes, `rejected` after a 4xx, or null if it was not requested or is invalid. */
@@ -78,17 +78,21 @@ export async function observeService(
 
   // If the service rejects the page size, smaller ones are tried, as the daemon does.
   let nodes: ProbedPage | null = null;
-  for (const limit of [pageLimit, ...smallerPageLimits(pageLimit)]) {
+  let limit = pageLimit;
+  for (const size of [pageLimit, ...smallerPageLimits(pageLimit)]) {
+    limit = size;
     const page = await readPage(listNodesCall({ page: 1, limit }));
     nodes = page && { limit, page };
-    if (!isLastRejected(calls)) break;
+    // A 404 does not depend on the size.
+    if (!isLastRejected(calls) || calls.at(-1)!.status === 404) break;
   }
-  const limit = nodes?.limit ?? pageLimit;
   let pageZero: ServiceObservation["pageZero"] = null;
-  if (nodes !== null && hasMore(nodes.page)) {
+  if (nodes === null ? isLastRejected(calls) : mayHaveMore(nodes)) {
     const page = await readPage(listNodesCall({ page: 0, limit }));
     pageZero = isLastRejected(calls) ? "rejected" : page;
   }
+  // A service that counts pages from 0 may reject page 1 of a short list. It then counts as empty.
+  if (nodes === null && isPage(pageZero)) nodes = { limit, page: { ...pageZero, records: [] } };
   const isRepeated = nodes !== null && isPage(pageZero) && sharesRecords(pageZero, nodes.page);
   const pageTwo = isRepeated ? await readPage(listNodesCall({ page: 2, limit })) : null;
   const listed = [...(nodes?.page.records ?? []), ...(isPage(pageZero) ? pageZero.records : [])];
@@ -97,7 +101,8 @@ export async function observeService(
     const detail = await send(readNodeCall(id), (json) => ok(decodeNodeDetail(json, () => {})));
     if (detail !== null) details.push(detail);
   }
-  const page = await readPage(listSessionsCall({ page: 1, limit }));
+  const firstPage = isPage(pageZero) && pageZero.records.length > 0 && !isRepeated ? 0 : 1;
+  const page = await readPage(listSessionsCall({ page: firstPage, limit }));
   return { calls, nodes, pageZero, pageTwo, details, sessions: page && { limit, page } };
 }
 
@@ -111,13 +116,15 @@ function readContent<T>(
   return content.ok ? content : fail(content.error.message);
 }
 
-/** Returns whether the last call was answered with a 4xx because of its parameters. */
+/** Returns whether the last call was answered with a 4xx that is about neither the key nor its limits. */
 function isLastRejected(calls: readonly ProbedCall[]): boolean {
   const status = calls.at(-1)?.status ?? 0;
-  return status >= 400 && status < 500 && ![401, 403, 404, 429].includes(status);
+  return status >= 400 && status < 500 && ![401, 403, 429].includes(status);
 }
 
-const hasMore = ({ records, total }: RawPage): boolean => total > records.length;
+/** Returns whether a list may have more records than a page. The total on a full page may count only that page. */
+export const mayHaveMore = ({ limit, page: { records, total } }: ProbedPage): boolean =>
+  total > records.length || records.length >= limit;
 
 /** Returns whether a page could be read. */
 export const isPage = (page: RawPage | "rejected" | null): page is RawPage => page !== null && page !== "rejected";

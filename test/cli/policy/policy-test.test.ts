@@ -98,6 +98,11 @@ test("a policy is blocked when the test says so", async () => {
   expect((await run([file])).out).toMatch(/1 passed, 0 failed\n$/);
 });
 
+test("safety.protected may read details that no policy reads", async () => {
+  const safety = "safety: { protected: node.cpu_usage > 0.5 }\ntests:";
+  expect((await run([folderWith([["tests:", safety]])])).out).toMatch(/1 passed, 0 failed\n$/);
+});
+
 test("with as_written, a policy in dry_run sends nothing, and its actions are dry runs", async () => {
   const file = folderWith([
     ["policies:", "mode: as_written\npolicies:"],

@@ -1,0 +1,62 @@
+import { describe, expect, test } from "vitest";
+import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { probe } from "./probed-service.ts";
+
+describe("what check --probe finds about pages", () => {
+  test.each([
+    [0, "list", "0: page 0 has nodes that page 1 does not have"],
+    [0, "page", "0: page 0 has nodes that page 1 does not have"],
+    [1, "list", "1: page 0 is rejected with a 4xx"],
+  ] as const)(
+    "the first page is %i, and the total counts the records of the %s",
+    async (firstPage, totalCounts, text) => {
+      const nodeList = { ...defaultScenario.service.nodeList, totalCounts };
+      const { findings } = await probe({ options: { firstPage, nodeList } });
+      expect(findings.first_page).toMatchObject({ value: firstPage, certain: true, text });
+    },
+  );
+
+  test.each(["empty", "not_found"] as const)("a short list may begin on page 0: %s", async (pagesAfterEnd) => {
+    const { findings } = await probe({
+      options: { firstPage: 0, pagesAfterEnd },
+      scenario: { nodes: 30, sessions: 20 },
+    });
+    expect(findings.scopes!.text).toMatch(/^nodes:read, sessions:read; /);
+    expect(findings.first_page).toMatchObject({ value: 0, certain: true });
+    expect(findings.usage_scale).toMatchObject({ value: "ratio" });
+  });
+
+  test("the first page is 1 if it has all nodes, without another call", async () => {
+    const { findings, calls } = await probe({ scenario: { nodes: 30 } });
+    expect(findings.first_page).toMatchObject({ value: 1, certain: true, text: "1: page 1 has all nodes" });
+    expect(calls).toHaveLength(5);
+  });
+
+  test("can't be determined if the service ignores the page number", async () => {
+    const { findings, calls } = await probe({
+      options: { firstPage: 0 },
+      fault: { kind: "page_ignored", states: "requested" },
+    });
+    expect(findings.first_page!.text).toBe("can't be determined: every page number returns the same nodes");
+    expect(calls).toHaveLength(7);
+  });
+
+  test("a clamp of the page size is found", async () => {
+    const { findings } = await probe({ options: { pageLimitMax: 50 } });
+    expect(findings.page_limit).toMatchObject({
+      value: 50,
+      certain: true,
+      text: "50: 100 were requested, and the service returns fewer",
+    });
+  });
+
+  test("a rejected page size is replaced by a smaller one", async () => {
+    const { findings, calls } = await probe({ options: { pageLimitMax: 60, pageLimitOver: "reject" } });
+    expect(findings.page_limit).toMatchObject({
+      value: 50,
+      certain: true,
+      text: "a limit of 100 is rejected with a 4xx; 50, as requested",
+    });
+    expect(calls.slice(0, 2).map(({ status }) => status)).toEqual([400, 200]);
+  });
+});
