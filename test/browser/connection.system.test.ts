@@ -15,7 +15,7 @@ import {
   SAMPLES_START_MS,
   sampleRemediation,
 } from "../web/api/remediation-view-fixture.ts";
-import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
+import { buildFleet } from "../web/fleet-fixture.ts";
 import {
   adminOperators,
   defaultDeps,
@@ -130,7 +130,7 @@ test("data that the page can't show is named, and the commands stay enabled", as
   const { page } = await openPage(browser, web.url);
   await untilConnectionShows(page, "incomplete");
   const note = page.locator("#not-shown");
-  await note.getByText("The page can't show: limits, status.").waitFor();
+  await note.getByText("The page can't show: budget, status.").waitFor();
   expect(await note.textContent()).toContain("reload the page");
   expect(await page.locator("#pause button").isEnabled()).toBe(true);
   expect(await page.locator("#disconnected").isHidden()).toBe(true);
@@ -138,6 +138,16 @@ test("data that the page can't show is named, and the commands stay enabled", as
   isReadable = true;
   await untilConnectionShows(page, "live");
   expect(await note.isHidden()).toBe(true);
+});
+
+test("the response of a proxy is not reported as a daemon that does not respond", async () => {
+  const web = await startTestServer({ ...quietStatus() }, systemClock);
+  const { page } = await openPage(browser, web.url, { timezoneId: "UTC" });
+  await untilConnectionShows(page, "live");
+  const badGateway = { status: 502, contentType: "text/html", body: "<h1>Bad Gateway</h1>" };
+  await page.route("**/api/v1/status", (route) => route.fulfill(badGateway));
+  const note = "The page shows the state as of 21 Nov 03:10:00: the response (HTTP 502) is not from the daemon.";
+  await page.locator("#disconnected").getByText(note).waitFor();
 });
 
 test("a fleet and a history that the page can't show are not live", async () => {
@@ -152,37 +162,6 @@ test("a fleet and a history that the page can't show are not live", async () => 
   await page.locator("#not-shown").getByText("The page can't show: charts, fleet.").waitFor();
   await untilConnectionShows(page, "incomplete");
   expect(await page.locator("#pause button").isEnabled()).toBe(true);
-});
-
-test("changes while the fleet is being read are shown", async () => {
-  let fleet = buildFleet([{ id: "a" }, { id: "b" }]);
-  const web = await startTestServer({ fleet: () => fleet, ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, "about:blank");
-  const [asked, changed] = [deferred<void>(), deferred<void>()];
-  let reads = 0;
-  await page.route("**/api/v1/fleet", async (route) => {
-    const response = await route.fetch();
-    if (++reads === 1) {
-      asked.keep();
-      await changed.promise;
-    }
-    await route.fulfill({ response });
-  });
-  const network = await page.context().newCDPSession(page);
-  await network.send("Network.enable");
-  const event = new Promise((resolve) => {
-    network.on("Network.eventSourceMessageReceived", ({ eventName }) => {
-      if (eventName === "fleet") resolve(eventName);
-    });
-  });
-  await page.goto(web.url);
-  await asked.promise;
-  await untilConnectionShows(page, "live");
-  fleet = withStatus(fleet, { 1: "offline" });
-  await event;
-  changed.keep();
-  await page.locator("#labels").getByText("1/2").waitFor();
-  expect(reads).toBe(2);
 });
 
 test("a command that waits for its response can't be sent twice, and leaves the dialog of another one open", async () => {

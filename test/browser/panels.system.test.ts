@@ -2,14 +2,10 @@ import { readFileSync } from "node:fs";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { UIDS } from "../../grafana/dashboard.ts";
-import type { Decision } from "../../src/model/remediation/decision.ts";
-import type { JournalQuery } from "../../src/model/remediation/journal.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
-import { waitUntil } from "../integration/wait-until.ts";
 import {
   emptyExplanation,
   emptyHistory,
-  heldDecision,
   idleRemediation,
   idleStatus,
   policyStatus,
@@ -29,64 +25,6 @@ beforeAll(async () => {
 afterAll(() => browser.close());
 
 const open = (deps: Partial<WebDeps> = {}, address = "/") => openDaemon(browser, deps, address);
-
-/** Decisions to hold nodes for `reason`, a second apart, oldest first. */
-const holds = (nodes: number, reason: "storm" | "window", afterSeconds: number): readonly Decision[] =>
-  Array.from({ length: nodes }, (_, index) => ({
-    ...heldDecision,
-    node: `node_${index}`,
-    policy: "offline",
-    at: SAMPLES_START_MS + 1_000 * (afterSeconds + index),
-    blockers: [{ reason, detail: `the detail of node_${index}` }],
-  }));
-
-/** Answers a query of rows as the journal does: newest first. */
-const answer = <Row>(rows: readonly Row[], at: (row: Row) => number, { until, limit }: JournalQuery) =>
-  rows
-    .filter((row) => at(row) <= (until ?? Number.POSITIVE_INFINITY))
-    .toSorted((one, other) => at(other) - at(one))
-    .slice(0, limit);
-
-test("the activity tells policy from status, groups equal holds, expands its rows and loads older ones", async () => {
-  // Alternating reasons of two nodes don't form an incident.
-  const single = Array.from({ length: 450 }, (_, index): Decision => {
-    const [row] = holds(1, index % 2 ? "storm" : "window", 0);
-    return { ...row!, node: `node_${index % 2}`, at: SAMPLES_START_MS + 60_000 * index };
-  });
-  const incident = holds(12, "storm", 60 * 500);
-  const actions = [{ ...verifiedAction, node: "node_3", policy: "offline", answered: { operator: "alice", at: 0 } }];
-  const queries: JournalQuery[] = [];
-  const { page } = await open({
-    remediation: () => ({
-      ...idleRemediation,
-      decisions: async (query) => {
-        queries.push(query);
-        return answer([...single, ...incident], ({ at }) => at, query);
-      },
-      actions: async (query) => answer(actions, ({ createdAt }) => createdAt, query),
-    }),
-  });
-  const lines = page.locator("#activity > li");
-  await lines.nth(1).waitFor();
-  expect(await lines.first().innerText()).toMatch(/hold\s+12 nodes since .*\s+▸\s+policy offline\s+storm/);
-  await lines.first().getByRole("button", { name: "Details" }).click();
-  await lines.first().locator(".incident-nodes a").nth(11).waitFor();
-  expect(await lines.first().locator(".incident-nodes a").count()).toBe(12);
-  await lines.nth(1).getByRole("button", { name: "Details" }).click();
-  await lines.nth(1).locator(".guards").getByText("the detail of node_0").waitFor();
-  expect(await lines.nth(1).locator(".fields").innerText()).toContain("node.status");
-  // An incident, and each other decision.
-  await waitUntil("all older rows are loaded", async () => {
-    const older = page.locator("#activity-older:enabled");
-    if (await older.isVisible()) await older.click();
-    return (await lines.count()) === 1 + single.length + actions.length;
-  });
-  await page.locator("#activity-older").waitFor({ state: "hidden" });
-  expect(queries.length).toBeGreaterThan(2);
-  await page.locator("#activity-filter").getByRole("button", { name: "actions" }).click();
-  await waitUntil("only actions are shown", async () => (await lines.count()) === 1);
-  expect(await lines.first().innerText()).toContain("approved by alice");
-});
 
 test("banners name the operator, and link the section of the runbook and Grafana", async () => {
   const status = {
@@ -189,6 +127,50 @@ test("before the first walk the page does not claim that every node is healthy, 
   expect(await page.locator("#panel-body").innerText()).toContain("No policy is evaluated for this node.");
   status.nodes_complete = true;
   await page.locator("#panel-title").getByText("gone").waitFor();
+});
+
+test("a fleet that is known to have no nodes is shown as empty, not as unknown", async () => {
+  const status = { ...(new LargeFleet(1).webDeps().status() as object), nodes_complete: false };
+  const { page } = await open({ fleet: () => buildFleet([]), status: () => status }, "/#?view=table");
+  await page.locator("#node-table-rows").getByText("No nodes are known yet.").waitFor();
+  status.nodes_complete = true;
+  await page.locator("#node-table-rows").getByText("The fleet has no nodes.").waitFor();
+  expect(await page.locator("#attention-none").textContent()).toBe("The fleet has no nodes.");
+  expect(await page.locator("#attention-count").textContent()).toBe("0 nodes");
+  expect(await page.locator('[data-k="tile Online"]').textContent()).toBe("Online–0 of 0 nodes");
+  expect(await page.locator('[data-k="tile Needs attention"] b').textContent()).toBe("0");
+  const counts = await page.locator("#legend b, #marks b").allTextContents();
+  expect(new Set(counts)).toEqual(new Set(["0"]));
+});
+
+test("a standby does not claim that data is not collected, or that it can send calls", async () => {
+  const base = new LargeFleet(1).webDeps();
+  const category = {
+    configured: { requests: 100, burst: 200, window_seconds: 60 },
+    stated: null,
+    remaining_at_least: null,
+    consecutive_refusals: 0,
+    next_poll: { in_seconds: null, held_by: null },
+  };
+  const { page } = await open({
+    status: () => ({ ...(base.status() as object), leader: { is_this: false, name: "alpha", url: null } }),
+    budget: () => ({ ...(base.budget() as object), categories: { node_management: category } }),
+  });
+  await page.locator("#fresh").getByText("collected by the leader").waitFor();
+  await page.locator("#budget").getByText("100 a minute, burst 200 · this daemon does not poll").waitFor();
+});
+
+test("the budget shows no negative number of calls, and a limit on concurrent requests alone", async () => {
+  const budget = new LargeFleet(1).webDeps().budget() as { readonly month: object };
+  const { page } = await open({
+    budget: () => ({
+      ...budget,
+      plan: { requests_per_minute: null, concurrent_requests: 10 },
+      month: { ...budget.month, calls: 1_200, calls_limit: 1_000 },
+    }),
+  });
+  await page.locator("#budget").getByText("Plan: 10 requests at once.").waitFor();
+  expect(await page.locator("#budget .gauge-value").textContent()).toBe("0 left");
 });
 
 test("until the budget is read the page does not claim that there is no monthly limit", async () => {

@@ -1,11 +1,14 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
+import { startTestServer } from "../web/http/test-server.ts";
 import { startBrowser } from "./chromium.ts";
-import { openDaemon } from "./page-visit.ts";
+import { openDaemon, openPage } from "./page-visit.ts";
+import { quietStatus } from "./quiet-daemon.ts";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -177,4 +180,31 @@ test("the keyboard opens commands, finds nodes and moves the focus to the search
   await page.keyboard.type("a/b");
   expect(await page.locator("#search").inputValue()).toBe("a/b");
   expect(pageErrors.filter((error) => !error.includes("404"))).toEqual([]);
+});
+
+test("the search field shows the filter after a command that replaces it", async () => {
+  const { page } = await open();
+  const field = page.locator("#search");
+  await field.fill("node_4");
+  await page.locator("#filter").getByText("111 of 500 nodes").waitFor();
+  await page.keyboard.press("Control+k");
+  await page.getByRole("option", { name: "Show all nodes" }).click();
+  await page.locator("#filter span").waitFor({ state: "detached" });
+  expect(await field.inputValue()).toBe("");
+  await page.goBack();
+  await page.locator("#filter").getByText("111 of 500 nodes").waitFor();
+  expect(await field.inputValue()).toBe("node_4");
+});
+
+test("the page works if the browser blocks storage", async () => {
+  const { page, pageErrors } = await openPage(browser, "about:blank");
+  await page.addInitScript(`for (const name of ["localStorage", "sessionStorage"])
+    Object.defineProperty(globalThis, name, { get() { throw new Error("storage is blocked"); } });`);
+  const web = await startTestServer({ fleet: () => buildFleet([{ id: "a" }]), ...quietStatus() }, systemClock);
+  await page.goto(web.url);
+  await page.getByRole("button", { name: "Theme: system" }).click();
+  await page.getByRole("button", { name: "Theme: light" }).waitFor();
+  await page.getByRole("button", { name: "table" }).click();
+  await page.locator("#node-table-rows").getByText("name of a").waitFor();
+  expect(pageErrors).toEqual([]);
 });

@@ -63,8 +63,9 @@ export class LiveData {
       },
       fleet: (change) => {
         const indexes = this.fleet && applyChange(this.fleet, change);
-        if (indexes === null) this.#follow(change.revision);
-        else listener.nodesChanged(indexes);
+        // A response that is still on its way may lack the change.
+        if (indexes === null || this.#isReadingFleet) this.#follow(change.revision);
+        if (indexes !== null) listener.nodesChanged(indexes);
       },
       line: (line) => {
         listener.line(line);
@@ -89,7 +90,12 @@ export class LiveData {
     this.#refreshAll();
   }
 
-  /** Reads status, limits, policies and approvals soon. */
+  /** The fleet, or null if it is not known yet: it is empty, and no walk of the node list has completed. */
+  get knownFleet(): FleetModel | null {
+    return this.fleet?.cells.length === 0 && !this.status?.nodes_complete ? null : this.fleet;
+  }
+
+  /** Reads status, budget, policies and approvals soon. */
   readonly refreshStatus = batched(async () => {
     const [status, budget, policies, waiting] = await Promise.all([
       getJson<Status>("status"),
@@ -109,7 +115,7 @@ export class LiveData {
     }
     const now = Date.parse(dataAt);
     this.status = status.value;
-    void this.#show("limits", budget, (value) => {
+    void this.#show("budget", budget, (value) => {
       this.budget = value;
       this.#listener.budget(value, now);
     });

@@ -1,6 +1,6 @@
 import type { Collector, Status } from "../api.ts";
 import { byId, createElement, fill } from "../dom.ts";
-import { countNoun, humanize, sinceText, timeOfDay } from "../format.ts";
+import { countNoun, humanize, sinceText, timeOfDay, withLocalTimes } from "../format.ts";
 import { commandButton, type OperatorCommand } from "./command-buttons.ts";
 import { acceptInventory, resetBreaker, resume } from "./daemon-commands.ts";
 
@@ -22,7 +22,8 @@ const DAEMON_DASHBOARD = "/d/proxywarden-daemon";
 
 /** Shows the conditions that hold all actions or that an operator must know about, with the command that ends each. */
 export function showBanners(status: Status): void {
-  const banners = bannersOf(status);
+  const now = Date.parse(status.now);
+  const banners = bannersOf(status).map((banner) => ({ ...banner, text: withLocalTimes(banner.text, now) }));
   fill(byId("banners"), [banners, status.links], () => banners.map((banner) => bannerElement(banner, status.links)));
 }
 
