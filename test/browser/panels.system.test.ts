@@ -77,6 +77,18 @@ test("banners name the operator, and link the section of the runbook and Grafana
   expect(await page.locator(".banner b").last().textContent()).toBe("The journal can't be reached");
 });
 
+test("a leader whose lease has ended does not claim to show no fleet", async () => {
+  const status = {
+    ...(new LargeFleet(1).webDeps().status() as object),
+    leader: { is_this: false, name: null, url: null },
+    nodes: { total: 500 },
+    collectors: { nodes: { ...COLLECTOR_OFF, last_success_at: "2026-11-21T03:05:00.000Z" } },
+  };
+  const { page } = await open({ status: () => status });
+  const text = "The lease of this daemon has ended, so it neither polls nor acts. Node data is from 03:05:00.";
+  await page.locator(".banner").getByText(text).waitFor();
+});
+
 test("the panel of a held node says who holds it, since when and why", async () => {
   const hold = { node: "node_1", policy: null, kind: "held", at: SAMPLES_START_MS } as const;
   const { page } = await open(

@@ -167,6 +167,9 @@ test("the keyboard opens commands, finds nodes and moves the focus to the search
   await page.keyboard.press("Enter");
   expect(await page.locator("#dialog").isVisible()).toBe(false);
   await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("option", { name: "Change the theme" }).waitFor();
+  await page.keyboard.press("Escape");
   // In a low window, the chosen command is scrolled into view.
   await page.setViewportSize({ width: 720, height: 360 });
   await page.keyboard.press("Control+k");

@@ -30,6 +30,7 @@ export function showBanners(status: Status): void {
 function bannersOf({
   remediation,
   leader,
+  nodes,
   collectors,
   config_rejected_at: rejectedAt,
   now: at,
@@ -37,7 +38,11 @@ function bannersOf({
   const now = Date.parse(at);
   const isStandby = leader !== null && !leader.is_this;
   const banners: Banner[] = [];
-  if (isStandby) {
+  if (isStandby && nodes !== null) {
+    const readAt = collectors.nodes.last_success_at;
+    const text = `The lease of this daemon has ended, so it neither polls nor acts. ${nodesText(readAt, now)}`;
+    banners.push({ tone: "hold", title: "Not leading", text, alert: "ProxywardenNoLeader" });
+  } else if (isStandby) {
     const text = `The leader is ${leader.name ?? "not known"}. Only the leader shows the fleet and the limits. The rest is read from the journal, and commands are forwarded.`;
     banners.push({ tone: "hold", title: "Standby", text, alert: "ProxywardenNoLeader", leader: leader.url });
   }
@@ -89,16 +94,22 @@ function nodesBanner(
   readAt: string | null,
   now: number,
 ): Banner {
-  const at = readAt === null ? null : timeOfDay(readAt, now);
   const banner = { tone: "bad", alert: "ProxywardenBlind" } as const;
   if (reason === "incomplete") {
     // The nodes that the walk has shown are up to date.
-    const last = at === null ? "No walk has read all of it yet." : `The last walk that read all of it ended at ${at}.`;
+    const last =
+      readAt === null
+        ? "No walk has read all of it yet."
+        : `The last walk that read all of it ended at ${timeOfDay(readAt, now)}.`;
     return { ...banner, title: "The node list is incomplete", text: `${message}. ${last}` };
   }
-  const asOf = at === null ? "No data yet." : `Node data is from ${at}.`;
-  return { ...banner, title: "The nodes can't be read", text: `${humanize(reason)}: ${message}. ${asOf}` };
+  const text = `${humanize(reason)}: ${message}. ${nodesText(readAt, now)}`;
+  return { ...banner, title: "The nodes can't be read", text };
 }
+
+/** Returns how old the data of nodes is. `readAt` is the end of the last walk that succeeded, or null. */
+const nodesText = (readAt: string | null, now: number): string =>
+  readAt === null ? "No data yet." : `Node data is from ${timeOfDay(readAt, now)}.`;
 
 function bannerElement(banner: Banner, { runbook, grafana }: Status["links"]): HTMLElement {
   const { tone, title, text, alert, command, leader = null } = banner;
