@@ -26,9 +26,10 @@ const LIMIT_TEXTS: Readonly<Record<Limit, string>> = {
 export function showBudget(budget: Budget, now: number): void {
   const { month, plan, reserve } = budget;
   byId("budget-note").textContent = `${formatPercent(reserve)} kept in reserve`;
-  fill(byId("budget"), budget, () => [
+  const monthEnd = `ends in ${formatDuration((Date.parse(month.ends_at) - now) / 1_000)}`;
+  fill(byId("budget"), [budget, monthEnd], () => [
     ...Object.entries(budget.categories).map(([name, category]) => categoryRow(name, category, reserve)),
-    monthRow(month, now),
+    monthRow(month, monthEnd, now),
     planRow(plan),
   ]);
 }
@@ -62,19 +63,21 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
 /** Share of the month's calls by which usage may exceed an even pace before the month is highlighted. */
 const MONTH_SHARE_AHEAD_MAX = 0.02;
 
-function monthRow({ started_at, ends_at, calls, calls_limit }: Budget["month"], now: number): HTMLElement {
+/** Creates the gauge of the month. `monthEnd` says when the month ends. */
+function monthRow(month: Budget["month"], monthEnd: string, now: number): HTMLElement {
+  const { started_at, ends_at, calls, calls_limit } = month;
   const [begin, end] = [Date.parse(started_at), Date.parse(ends_at)];
   const gone = (now - begin) / (end - begin);
-  const [name, ends] = ["month", `ends in ${formatDuration((end - now) / 1_000)}`];
+  const name = "month";
   if (calls_limit === null) {
-    return gaugeElement({ name, value: `${formatCount(calls)} used`, note: `no limit · ${ends}` });
+    return gaugeElement({ name, value: `${formatCount(calls)} used`, note: `no limit · ${monthEnd}` });
   }
   const used = calls / calls_limit;
   const left = formatCount(Math.max(0, calls_limit - calls));
   return gaugeElement({
     name,
     value: `${left} left`,
-    note: `${formatCount(calls)} of ${formatCount(calls_limit)} used · ${ends}`,
+    note: `${formatCount(calls)} of ${formatCount(calls_limit)} used · ${monthEnd}`,
     share: 1 - used,
     tone: used > gone + MONTH_SHARE_AHEAD_MAX ? "wait" : "good",
     label: `${left} of ${formatCount(calls_limit)} calls left`,
