@@ -114,6 +114,21 @@ test("a phone shows the mode and the lost connection", async () => {
   expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390);
 });
 
+test("the header fits all widths, also with a lost connection and a stored token", async () => {
+  const web = await startTestServer({ fleet: () => buildFleet([{ id: "a" }]), ...quietStatus() }, systemClock);
+  const { page } = await openPage(browser, "about:blank", { timezoneId: "UTC" });
+  await page.addInitScript(`sessionStorage.setItem("proxywarden.token", "open-sesame")`);
+  await page.goto(web.url);
+  await page.locator("#forget").waitFor();
+  await untilConnectionShows(page, "live");
+  await page.context().setOffline(true);
+  await page.locator("#connection").getByText("disconnected, as of").waitFor();
+  for (const width of [320, 720, 900]) {
+    await page.setViewportSize({ width, height: 800 });
+    expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBe(width);
+  }
+});
+
 test("data that the page can't show is named, and the commands stay enabled", async () => {
   let isReadable = false;
   const { status, budget } = quietStatus();

@@ -46,7 +46,7 @@ test("banners name the operator, and link the section of the runbook and Grafana
       ...idleRemediation,
       status: () => ({
         ...idleStatus,
-        paused: { at: SAMPLES_START_MS, reason: "a deploy", operator: "alice" },
+        paused: { at: SAMPLES_START_MS, reason: "A deploy.", operator: "alice" },
         breaker: { openedAt: SAMPLES_START_MS, nodes: 12, causes: "12 under high-cpu" },
         trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }],
         stormUntil: SAMPLES_START_MS,
@@ -56,7 +56,7 @@ test("banners name the operator, and link the section of the runbook and Grafana
       }),
     }),
   });
-  await page.locator(".banner").getByText("03:00:00 by alice: a deploy").waitFor();
+  await page.locator(".banner").getByText("03:00:00 by alice: A deploy. All actions are on hold.").waitFor();
   await page.locator(".banner").getByText("connect ECONNREFUSED. Node data is from 03:05:00.").waitFor();
   await page.locator(".banner").getByText("The new configuration was rejected").waitFor();
   await page.locator(".banner").getByText("after 12 nodes had fired or been lost (12 under high-cpu).").waitFor();

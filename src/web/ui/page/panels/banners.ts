@@ -50,7 +50,7 @@ function bannersOf({
   if (!isStandby && failure !== null) banners.push(nodesBanner(failure, collectors.nodes.last_success_at, now));
   if (remediation.paused !== null) {
     const { at: pausedAt, until, reason, operator } = remediation.paused;
-    const text = `${sinceText(pausedAt, operator, until, now)}: ${reason}. All actions are on hold.`;
+    const text = `${sinceText(pausedAt, operator, until, now)}: ${sentence(reason)} All actions are on hold.`;
     banners.push({ tone: "wait", title: "Paused", text, command: resume, alert: "ProxywardenPaused" });
   }
   if (remediation.breaker !== null) {
@@ -77,7 +77,7 @@ function bannersOf({
     banners.push({ tone: "wait", title, text, alert: "ProxywardenConfigReloadFailed" });
   }
   if (remediation.round_failure !== null) {
-    const text = `${remediation.round_failure}. The log has the details.`;
+    const text = `${sentence(remediation.round_failure)} The log has the details.`;
     banners.push({ tone: "bad", title: "Remediation has stalled", text, alert: "ProxywardenRemediationStalled" });
   }
   if (remediation.journal !== null) {
@@ -87,6 +87,9 @@ function bannersOf({
   }
   return banners;
 }
+
+/** Ends a text, such as the reason of an operator, with a period if it has none. */
+const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);
 
 /** Returns the banner about nodes that can't be read. `readAt` is the end of the last walk that succeeded, or null. */
 function nodesBanner(
@@ -101,9 +104,9 @@ function nodesBanner(
       readAt === null
         ? "No walk has read all of it yet."
         : `The last walk that read all of it ended at ${timeOfDay(readAt, now)}.`;
-    return { ...banner, title: "The node list is incomplete", text: `${message}. ${last}` };
+    return { ...banner, title: "The node list is incomplete", text: `${sentence(message)} ${last}` };
   }
-  const text = `${humanize(reason)}: ${message}. ${nodesText(readAt, now)}`;
+  const text = `${humanize(reason)}: ${sentence(message)} ${nodesText(readAt, now)}`;
   return { ...banner, title: "The nodes can't be read", text };
 }
 
