@@ -1,23 +1,17 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { startTestServer } from "../web/http/test-server.ts";
 import { accessibilityViolations } from "./accessibility.ts";
 import { OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";
-import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
-import { openPage } from "./page-visit.ts";
+import { openPage, useBrowser } from "./page-visit.ts";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
+useBrowser();
 
 test("the page has no accessibility violations in light, dark and phone layout", async () => {
-  const { setup, daemon, page } = await startWithApproval(browser);
+  const { setup, daemon, page } = await startWithApproval();
   const [node] = setup.nodes;
   setup.interventions.startFailure(node!, OUTAGE);
   await pendingApproval(daemon, node!);
@@ -41,7 +35,7 @@ test("the page has no accessibility violations in light, dark and phone layout",
 test("a screen reader announces the summary only when it changes", async () => {
   const fleet = new LargeFleet(3);
   const web = await startTestServer(fleet.webDeps(), systemClock);
-  const { page } = await openPage(browser, "about:blank");
+  const { page } = await openPage("about:blank");
   await page.clock.install();
   await page.goto(web.url);
   const announcement = page.locator("#announcement");

@@ -1,5 +1,4 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { DAY_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Decision } from "../../src/model/remediation/decision.ts";
 import type { JournalQuery } from "../../src/model/remediation/journal.ts";
@@ -13,15 +12,10 @@ import {
   verifiedAction,
 } from "../web/api/remediation-view-fixture.ts";
 import { startTestServer } from "../web/http/test-server.ts";
-import { startBrowser } from "./chromium.ts";
-import { openDaemon, openPage } from "./page-visit.ts";
+import { openDaemon, openPage, useBrowser } from "./page-visit.ts";
 import { quietStatus } from "./quiet-daemon.ts";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
+useBrowser();
 
 /** Decisions to hold nodes for `reason`, a second apart, oldest first. */
 const holds = (nodes: number, reason: "storm" | "window", afterSeconds: number): readonly Decision[] =>
@@ -49,20 +43,16 @@ test("the activity tells policy from status, groups equal holds, expands its row
   const incident = holds(12, "storm", 60 * 500);
   const actions = [{ ...verifiedAction, node: "node_3", policy: "offline", answered: { operator: "alice", at: 0 } }];
   const queries: JournalQuery[] = [];
-  const { page } = await openDaemon(
-    browser,
-    {
-      remediation: () => ({
-        ...idleRemediation,
-        decisions: async (query) => {
-          queries.push(query);
-          return answer([...single, ...incident], ({ at }) => at, query);
-        },
-        actions: async (query) => answer(actions, ({ createdAt }) => createdAt, query),
-      }),
-    },
-    "/",
-  );
+  const { page } = await openDaemon({
+    remediation: () => ({
+      ...idleRemediation,
+      decisions: async (query) => {
+        queries.push(query);
+        return answer([...single, ...incident], ({ at }) => at, query);
+      },
+      actions: async (query) => answer(actions, ({ createdAt }) => createdAt, query),
+    }),
+  });
   const lines = page.locator("#activity > li");
   await lines.nth(1).waitFor();
   expect(await lines.first().innerText()).toMatch(/hold\s+12 nodes since .*\s+▸\s+policy offline\s+storm/);
@@ -97,7 +87,7 @@ test("times in texts of the daemon are shown in the local time zone", async () =
     status: () => ({ ...idleStatus, stormUntil: SAMPLES_START_MS + 20 * MINUTE_MS, stormCause }),
   };
   const web = await startTestServer({ remediation: () => remediation, ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, web.url, { timezoneId: "Asia/Kolkata" });
+  const { page } = await openPage(web.url, { timezoneId: "Asia/Kolkata" });
   await page
     .locator(".banner")
     .getByText("until at least 08:50:00: 101 of 500 nodes were unhealthy at 08:35:00.")
@@ -112,7 +102,7 @@ test("times in texts of the daemon are shown in the local time zone", async () =
 test("activity that can't be read is not shown as none", async () => {
   const remediation = { ...idleRemediation, decisions: () => Promise.reject(new Error("connection refused")) };
   const web = await startTestServer({ remediation: () => remediation, ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, web.url);
+  const { page } = await openPage(web.url);
   await page.locator("#not-shown").getByText("The page can't show: activity.").waitFor();
   expect(await page.locator("#activity").innerText()).toBe("Not read yet.");
   await page.locator("#activity-filter").getByRole("button", { name: "commands" }).click();
@@ -123,7 +113,7 @@ test("lines of an earlier day show their date once the day has changed", async (
   const at = Date.UTC(2026, 10, 21, 23, 50);
   const remediation = { ...idleRemediation, decisions: async () => [{ ...heldDecision, at }] };
   const web = await startTestServer({ remediation: () => remediation, ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, "about:blank", { timezoneId: "UTC" });
+  const { page } = await openPage("about:blank", { timezoneId: "UTC" });
   await page.clock.install({ time: at + MINUTE_MS });
   await page.goto(web.url);
   const time = page.locator("#activity time");

@@ -1,4 +1,3 @@
-import type { Browser } from "playwright-core";
 import {
   type HealingSetup,
   type RunningDaemon,
@@ -17,14 +16,14 @@ export const nodeName = ({ network }: HealingSetup, node: string): string =>
   network.service.network.fleet.nodes.find(({ id }) => id === node)!.name;
 
 /** Opens the page of a daemon in which every action needs approval. */
-export async function startWithApproval(browser: Browser) {
+export async function startWithApproval() {
   const setup = await startHealingSetup();
   const config = setup.writeConfig([rebootOffline({ mode: "approve" })], {
     safety: { mode: "enforce", storm_cooldown: "0s", trust: { warmup_walks: 1 } },
   });
   const daemon = await startDaemonFor(setup, config);
   await waitUntil("fleet data is trusted", async () => (await daemon.scrape()).sum("proxywarden_trusted") === 1);
-  return { setup, daemon, ...(await openPage(browser, daemon.app.url())) };
+  return { setup, daemon, ...(await openPage(daemon.app.url())) };
 }
 
 /** Waits until an action on a node waits for approval. */

@@ -1,25 +1,19 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { ok } from "../../src/base/result.ts";
 import type { CommandRejection } from "../../src/model/remediation/operator-command.ts";
 import { startDaemonOnNetwork } from "../integration/simulated-network.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { recordingCommands } from "../web/api/remediation-view-fixture.ts";
-import { adminOperators } from "../web/http/test-server.ts";
+import { adminOperators, deferred } from "../web/http/test-server.ts";
 import { nodeName, OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";
-import { startBrowser } from "./chromium.ts";
-import { openDaemon, openPage } from "./page-visit.ts";
+import { openDaemon, openPage, useBrowser } from "./page-visit.ts";
 
 const TOKEN = "open-sesame";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
+useBrowser();
 
 test("commands need a valid token, which is kept for the tab", async () => {
-  const { setup, daemon, page, pageErrors } = await startWithApproval(browser);
+  const { setup, daemon, page, pageErrors } = await startWithApproval();
   const paused = async () => (await daemon.scrape()).sum("proxywarden_paused") === 1;
   await page.locator("#pause button:enabled").click();
   await page.getByLabel("Reason").fill("a deploy");
@@ -73,7 +67,7 @@ test("commands need a valid token, which is kept for the tab", async () => {
 });
 
 test("the panel of a node withdraws an approval that was given by mistake", async () => {
-  const { setup, daemon, page, pageErrors } = await startWithApproval(browser);
+  const { setup, daemon, page, pageErrors } = await startWithApproval();
   const [node] = setup.nodes;
   setup.interventions.startFailure(node!, OUTAGE);
   const { id } = await pendingApproval(daemon, node!);
@@ -99,22 +93,17 @@ test("the panel of a node withdraws an approval that was given by mistake", asyn
 
 test("without operators the page is read-only", async () => {
   const { daemon } = await startDaemonOnNetwork({ scenario: { nodes: 20, sessions: 10 } });
-  const { page, pageErrors } = await openPage(browser, daemon.app.url());
+  const { page, pageErrors } = await openPage(daemon.app.url());
   await page.getByText("Read-only: no operators are configured").waitFor();
   expect(await page.locator("#pause button").isDisabled()).toBe(true);
   expect(pageErrors).toEqual([]);
 });
 
+const operators = () => adminOperators({ value: () => TOKEN, refresh: () => ok(false) });
+
 /** Opens the page of a daemon that executes no command. */
 const openWithRejection = (rejection: CommandRejection) =>
-  openDaemon(
-    browser,
-    {
-      operators: () => adminOperators({ value: () => TOKEN, refresh: () => ok(false) }),
-      execute: recordingCommands([], rejection),
-    },
-    "/",
-  );
+  openDaemon({ operators, execute: recordingCommands([], rejection) });
 
 const conflict = { kind: "conflict", message: "the breaker is not open" } as const;
 
@@ -157,14 +146,8 @@ test("a command to which the leader has not replied is not shown as executed", a
 });
 
 test("the reply to a command has local times, and one that is lost is not shown as failed", async () => {
-  const { page } = await openDaemon(
-    browser,
-    {
-      operators: () => adminOperators({ value: () => TOKEN, refresh: () => ok(false) }),
-      execute: async () => ok("no action is taken until 2026-11-21 05:00:00 UTC or resume"),
-    },
-    "/",
-  );
+  const execute = async () => ok("no action is taken until 2026-11-21 05:00:00 UTC or resume");
+  const { page } = await openDaemon({ operators, execute });
   await page.locator("#pause button:enabled").click();
   await page.getByLabel("Operator token").fill(TOKEN);
   await page.locator("dialog .primary").click();
@@ -174,4 +157,37 @@ test("the reply to a command has local times, and one that is lost is not shown 
   await page.locator("dialog .primary").click();
   const advice = "The command may have been executed. Check before you send it again.";
   await page.locator("dialog .problem").getByText(`Not confirmed: the daemon does not respond. ${advice}`).waitFor();
+});
+
+test("a command that waits for its response can't be sent twice, and leaves the dialog of another one open", async () => {
+  const reply = deferred<ReturnType<typeof ok<string>>>();
+  const sent: string[][] = [];
+  const execute = recordingCommands(sent);
+  const { page } = await openDaemon({
+    operators,
+    async execute(command) {
+      const done = await execute(command);
+      return command.command === "pause" ? reply.promise : done;
+    },
+  });
+  const pause = page.locator("#pause button:enabled");
+  const send = page.locator("dialog .primary");
+  await pause.click();
+  await page.getByLabel("Operator token").fill(TOKEN);
+  await send.click();
+  await page.locator("dialog .primary:disabled").waitFor();
+  await page.route("**/api/v1/status", (route) => route.abort());
+  await page.locator("#connection").getByText("disconnected").waitFor();
+  await page.unroute("**/api/v1/status");
+  await page.locator("#connection").getByText("live", { exact: true }).waitFor();
+  expect(await send.isDisabled()).toBe(true);
+
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await pause.click();
+  await page.getByLabel("Reason").fill("another one");
+  reply.keep(ok("pause is done"));
+  await page.locator("#toast").getByText("pause is done").waitFor();
+  expect(await page.getByLabel("Reason").inputValue()).toBe("another one");
+  expect(await send.isEnabled()).toBe(true);
+  expect(sent).toHaveLength(1);
 });

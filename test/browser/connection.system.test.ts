@@ -1,5 +1,5 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, onTestFinished, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
 import { ok } from "../../src/base/result.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
@@ -7,15 +7,15 @@ import type { Decision } from "../../src/model/remediation/decision.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { startWebServer } from "../../src/web/http/server.ts";
+import { waitUntil } from "../integration/wait-until.ts";
 import {
   heldDecision,
   idleRemediation,
   idleStatus,
-  recordingCommands,
   SAMPLES_START_MS,
   sampleRemediation,
 } from "../web/api/remediation-view-fixture.ts";
-import { buildFleet } from "../web/fleet-fixture.ts";
+import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
 import {
   adminOperators,
   defaultDeps,
@@ -24,15 +24,10 @@ import {
   log,
   startTestServer,
 } from "../web/http/test-server.ts";
-import { startBrowser } from "./chromium.ts";
-import { openPage } from "./page-visit.ts";
+import { openPage, useBrowser } from "./page-visit.ts";
 import { quietStatus } from "./quiet-daemon.ts";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
+useBrowser();
 
 const operators = () => adminOperators({ value: () => "open-sesame", refresh: () => ok(false) });
 
@@ -41,10 +36,13 @@ const untilConnectionShows = (page: Page, text: string) =>
 const isGray = (page: Page) =>
   page.evaluate<boolean>(`getComputedStyle(document.querySelector("#fleet")).filter === "grayscale(1)"`);
 
-test("a lost daemon greys the page, shows the time of its data and disables commands until it returns", async () => {
-  const fleet = () => buildFleet([{ id: "a" }, { id: "b" }]);
-  const first = await startTestServer({ fleet, operators, ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, first.url, { timezoneId: "UTC" });
+test("a lost connection grays out the page, shows the time of its data and disables commands until it returns", async () => {
+  const [fleet, laterFleet] = [
+    buildFleet([{ id: "a" }, { id: "b" }]),
+    buildFleet([{ id: "a" }, { id: "b" }, { id: "c" }]),
+  ];
+  const first = await startTestServer({ fleet: () => fleet, operators, ...quietStatus() }, systemClock);
+  const { page } = await openPage(`${first.url}/#?q=name`, { timezoneId: "UTC" });
   const pause = page.locator("#pause button");
   await untilConnectionShows(page, "live");
   await page.getByText("No activity yet.").waitFor();
@@ -65,7 +63,7 @@ test("a lost daemon greys the page, shows the time of its data and disables comm
       ...quietStatus(),
       operators,
       epoch: "later",
-      fleet: () => buildFleet([{ id: "a" }, { id: "b" }, { id: "c" }]),
+      fleet: () => laterFleet,
       remediation: () => sampleRemediation(),
     },
     log,
@@ -93,7 +91,7 @@ test("a lost connection changes no size: what the page shows stays in its place"
     },
     systemClock,
   );
-  const { page } = await openPage(browser, web.url);
+  const { page } = await openPage(web.url);
   await page.locator(".banner").getByText("a deploy").waitFor();
   await untilConnectionShows(page, "live");
   const heights = () =>
@@ -106,7 +104,7 @@ test("a lost connection changes no size: what the page shows stays in its place"
 
 test("a phone shows the mode and the lost connection", async () => {
   const web = await startTestServer({ fleet: () => buildFleet([{ id: "a" }]), ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, web.url, { viewport: { width: 390, height: 844 } });
+  const { page } = await openPage(web.url, { viewport: { width: 390, height: 844 } });
   await page.locator("#chips").getByText("enforce").waitFor();
   await page.context().setOffline(true);
   await page.locator("#connection").getByText("disconnected").waitFor();
@@ -116,7 +114,7 @@ test("a phone shows the mode and the lost connection", async () => {
 
 test("the header fits all widths, also with a lost connection and a stored token", async () => {
   const web = await startTestServer({ fleet: () => buildFleet([{ id: "a" }]), ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, "about:blank", { timezoneId: "UTC" });
+  const { page } = await openPage("about:blank", { timezoneId: "UTC" });
   await page.addInitScript(`sessionStorage.setItem("proxywarden.token", "open-sesame")`);
   await page.goto(web.url);
   await page.locator("#forget").waitFor();
@@ -142,7 +140,7 @@ test("data that the page can't show is named, and the commands stay enabled", as
     },
     systemClock,
   );
-  const { page } = await openPage(browser, web.url);
+  const { page } = await openPage(web.url);
   await untilConnectionShows(page, "incomplete");
   const note = page.locator("#not-shown");
   await note.getByText("The page can't show: budget, status.").waitFor();
@@ -157,7 +155,7 @@ test("data that the page can't show is named, and the commands stay enabled", as
 
 test("the response of a proxy is not reported as a daemon that does not respond", async () => {
   const web = await startTestServer({ ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, web.url, { timezoneId: "UTC" });
+  const { page } = await openPage(web.url, { timezoneId: "UTC" });
   await untilConnectionShows(page, "live");
   const badGateway = { status: 502, contentType: "text/html", body: "<h1>Bad Gateway</h1>" };
   await page.route("**/api/v1/status", (route) => route.fulfill(badGateway));
@@ -170,7 +168,7 @@ test("a fleet and a history that the page can't show are not live", async () => 
     { fleet: () => buildFleet([{ id: "a" }]), operators, ...quietStatus() },
     systemClock,
   );
-  const { page } = await openPage(browser, "about:blank");
+  const { page } = await openPage("about:blank");
   for (const path of ["fleet", "history"])
     await page.route(`**/api/v1/${path}`, (route) => route.fulfill({ json: {} }));
   await page.goto(web.url);
@@ -179,50 +177,51 @@ test("a fleet and a history that the page can't show are not live", async () => 
   expect(await page.locator("#pause button").isEnabled()).toBe(true);
 });
 
-test("a command that waits for its response can't be sent twice, and leaves the dialog of another one open", async () => {
-  const reply = deferred<ReturnType<typeof ok<string>>>();
-  const sent: string[][] = [];
-  const execute = recordingCommands(sent);
-  const web = await startTestServer(
-    {
-      fleet: () => buildFleet([{ id: "a" }]),
-      operators,
-      ...quietStatus(),
-      async execute(command) {
-        const done = await execute(command);
-        return command.command === "pause" ? reply.promise : done;
-      },
-    },
-    systemClock,
-  );
-  const { page } = await openPage(browser, web.url);
-  const pause = page.locator("#pause button:enabled");
-  const send = page.locator("dialog .primary");
-  await pause.click();
-  await page.getByLabel("Operator token").fill("open-sesame");
-  await send.click();
-  await page.locator("dialog .primary:disabled").waitFor();
-  await page.route("**/api/v1/status", (route) => route.abort());
-  await page.locator("#connection").getByText("disconnected").waitFor();
-  await page.unroute("**/api/v1/status");
+test.each([
+  { times: "for the first time", isAgain: false },
+  { times: "again", isAgain: true },
+])("changes while the fleet is being read $times are shown", async ({ isAgain }) => {
+  let fleet = buildFleet([{ id: "a" }, { id: "b" }]);
+  const web = await startTestServer({ fleet: () => fleet, ...quietStatus() }, systemClock);
+  const { page } = await openPage(isAgain ? web.url : "about:blank");
+  if (isAgain) await page.locator("#labels").getByText("2/2").waitFor();
+  const [asked, changed] = [deferred<void>(), deferred<void>()];
+  let reads = 0;
+  await page.route("**/api/v1/fleet", async (route) => {
+    const response = await route.fetch();
+    reads++;
+    asked.keep();
+    await changed.promise;
+    await route.fulfill({ response });
+  });
+  const network = await page.context().newCDPSession(page);
+  await network.send("Network.enable");
+  const event = new Promise((resolve) => {
+    network.on("Network.eventSourceMessageReceived", ({ eventName }) => {
+      if (eventName === "fleet") resolve(eventName);
+    });
+  });
+  // After a failed request, the page reads everything again.
+  if (isAgain) await page.route("**/api/v1/status", (route) => route.abort(), { times: 1 });
+  else await page.goto(web.url);
+  await asked.promise;
   await untilConnectionShows(page, "live");
-  expect(await send.isDisabled()).toBe(true);
-
-  await page.getByRole("button", { name: "Cancel" }).click();
-  await pause.click();
-  await page.getByLabel("Reason").fill("another one");
-  reply.keep(ok("pause is done"));
-  await page.locator("#toast").getByText("pause is done").waitFor();
-  expect(await page.getByLabel("Reason").inputValue()).toBe("another one");
-  expect(await send.isEnabled()).toBe(true);
-  expect(sent).toHaveLength(1);
+  fleet = withStatus(fleet, { 1: "offline" });
+  await event;
+  const paints = () => page.locator("#canvas").getAttribute("data-paints");
+  if (isAgain) await page.locator("#labels").getByText("1/2").waitFor();
+  const before = await paints();
+  changed.keep();
+  await waitUntil("the response is shown", async () => (await paints()) !== before);
+  expect(await page.locator("#labels .muted").textContent()).toBe("1/2");
+  expect(reads).toBe(1);
 });
 
 test("a stream is live while heartbeats arrive; without them the page polls, and reconnects", async () => {
   let fleet = buildFleet([{ id: "a" }, { id: "b" }]);
   const clock = createVirtualClock(0);
   const web = await startTestServer({ fleet: () => fleet, ...quietStatus() }, clock);
-  const { page } = await openPage(browser, "about:blank");
+  const { page } = await openPage("about:blank");
   let streams = 0;
   page.on("request", (request) => {
     if (request.resourceType() === "eventsource") streams++;
@@ -260,7 +259,7 @@ test.each([
   const fleet = buildFleet([{ id: "a" }, { id: "b" }]);
   const remediation = () => sampleRemediation();
   const web = await startTestServer({ fleet: () => fleet, remediation, ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, "about:blank");
+  const { page } = await openPage("about:blank");
   await page.clock.install();
   const isPath = ({ pathname, search }: URL) => pathname === `/api/v1/${path}` && !search.includes("awaiting");
   await page.route(isPath, (route) => route.fulfill({ status: 503, json: { error: "unavailable" } }));
@@ -277,7 +276,7 @@ test("a page that was opened in a hidden tab reads the activity again when it is
   let decisions: readonly Decision[] = [];
   const remediation = () => ({ ...idleRemediation, decisions: async () => decisions });
   const web = await startTestServer({ remediation, ...quietStatus() }, systemClock);
-  const { page } = await openPage(browser, "about:blank");
+  const { page } = await openPage("about:blank");
   await page.addInitScript(`Object.defineProperty(document, "hidden", { value: true, configurable: true })`);
   await page.goto(web.url);
   await page.locator("#activity").getByText("No activity yet.").waitFor();

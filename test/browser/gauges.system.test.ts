@@ -1,18 +1,9 @@
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import type { WebDeps } from "../../src/web/api/routes.ts";
-import { startBrowser } from "./chromium.ts";
+import { expect, test } from "vitest";
 import { LargeFleet } from "./large-fleet.ts";
-import { openDaemon } from "./page-visit.ts";
+import { openDaemon, useBrowser } from "./page-visit.ts";
 import { COLLECTOR_OFF } from "./quiet-daemon.ts";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
-
-const open = (deps: Partial<WebDeps>) => openDaemon(browser, deps, "/");
+useBrowser();
 
 test("a standby does not claim that data is not collected, or that it can send calls", async () => {
   const base = new LargeFleet(1).webDeps();
@@ -23,7 +14,7 @@ test("a standby does not claim that data is not collected, or that it can send c
     consecutive_refusals: 0,
     next_poll: { in_seconds: null, held_by: null },
   };
-  const { page } = await open({
+  const { page } = await openDaemon({
     status: () => ({ ...(base.status() as object), leader: { is_this: false, name: "alpha", url: null } }),
     budget: () => ({ ...(base.budget() as object), categories: { node_management: category } }),
   });
@@ -33,7 +24,7 @@ test("a standby does not claim that data is not collected, or that it can send c
 
 test("the budget shows no negative number of calls, and a limit on concurrent requests alone", async () => {
   const budget = new LargeFleet(1).webDeps().budget() as { readonly month: object };
-  const { page } = await open({
+  const { page } = await openDaemon({
     budget: () => ({
       ...budget,
       plan: { requests_per_minute: null, concurrent_requests: 10 },
@@ -46,14 +37,14 @@ test("the budget shows no negative number of calls, and a limit on concurrent re
 
 test("the time until the month ends passes although no call is made", async () => {
   const status = { ...(new LargeFleet(1).webDeps().status() as object), now: "2026-11-21T00:00:00.000Z" };
-  const { page } = await open({ status: () => status });
+  const { page } = await openDaemon({ status: () => status });
   await page.locator("#budget").getByText("ends in 10d").waitFor();
   status.now = "2026-11-22T00:00:00.000Z";
   await page.locator("#budget").getByText("ends in 9d").waitFor();
 });
 
 test("until the budget is read the page does not claim that there is no monthly limit", async () => {
-  const { page } = await open({
+  const { page } = await openDaemon({
     budget() {
       throw new Error("this budget can't be read");
     },
@@ -76,7 +67,7 @@ test("limits, ages and charts say what their numbers mean", async () => {
   const base = new LargeFleet(1).webDeps();
   const at = Array.from({ length: 60 }, (_, index) => 1_800_000_000 + 10 * index);
   const flat = (value: number) => at.map(() => value);
-  const { page } = await open({
+  const { page } = await openDaemon({
     status: () => ({
       ...(base.status() as object),
       nodes: { total: 1_000 },

@@ -45,7 +45,7 @@ export class LargeFleet {
     this.#fleet = withStatus(this.#fleet, statuses);
   }
 
-  /** Number of online nodes. */
+  /** Returns the number of online nodes. */
   online(): number {
     return this.#fleet.status.reduce((online, status) => online + (status === 0 ? 1 : 0), 0);
   }

@@ -1,33 +1,30 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import { ok } from "../../src/base/result.ts";
-import type { NodeExplanation } from "../../src/remediation/status/views.ts";
+import type { NodeExplanation, NodeHistory } from "../../src/remediation/status/views.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import {
   awaitingAction,
   emptyHistory,
   episode,
+  heldDecision,
   SAMPLES_START_MS,
   sampleExplanation,
   sampleRemediation,
+  verifiedAction,
 } from "../web/api/remediation-view-fixture.ts";
 import { stepsOf } from "../web/fleet-fixture.ts";
 import { adminOperators } from "../web/http/test-server.ts";
 import { accessibilityViolations } from "./accessibility.ts";
-import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
-import { openDaemon } from "./page-visit.ts";
+import { openDaemon, useBrowser } from "./page-visit.ts";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
+useBrowser();
 
 /** Opens the page with the panel of node_1, which is online. */
 const openPanel = (deps: Partial<WebDeps>, address = "/#node/node_1") =>
-  openDaemon(browser, { node: (id) => ({ id, status: "online", ip_address: "192.0.2.7" }), ...deps }, address);
+  openDaemon({ node: (id) => ({ id, status: "online", ip_address: "192.0.2.7" }), ...deps }, address);
 
 /** Remediation whose explanation is a minute older at each request. */
 function agingRemediation(change: (explanation: NodeExplanation) => NodeExplanation = (same) => same) {
@@ -120,6 +117,57 @@ test("a closed policy opens when it begins to fire", async () => {
   expect(await policy.getAttribute("open")).toBe("");
 });
 
+test("a timer shows for how long the condition has been true or false, unless it has just changed", async () => {
+  const timers = [
+    { trueMs: 2_400_000, clearMs: 0 },
+    { trueMs: 0, clearMs: 30_000 },
+    { trueMs: 0, clearMs: 0 },
+    { trueMs: 60_000, clearMs: 0, state: "pending" },
+  ] as const;
+  const remediation = agingRemediation(({ policies: [policy], ...rest }) => ({
+    ...rest,
+    policies: timers.map((timer, at) => ({
+      ...policy!,
+      policy: `policy-${at}`,
+      timer: { ...policy!.timer!, ...timer },
+    })),
+  }));
+  const { page } = await openPanel({ remediation: () => remediation });
+  await page.locator("#panel .timer").first().waitFor();
+  expect(await page.locator("#panel .timer").allTextContents()).toEqual([
+    "firing true for 40m",
+    "firing false again for 30s",
+    "firing",
+    "pending 1m of 15m; another status was last seen at 03:14:00",
+  ]);
+});
+
+test("a step that healed the node is done, and none is next", async () => {
+  const remediation = agingRemediation(({ policies: [policy], ...rest }) => ({
+    ...rest,
+    policies: [{ ...policy!, episode: { ...episode, state: "recovering", healed: true } }],
+  }));
+  const { page } = await openPanel({ remediation: () => remediation });
+  await page.locator("#panel .steps").waitFor();
+  const steps = ["disconnect (done)", "forced reboot (done)", "quarantine (later)", "notify (later)"];
+  expect(await page.locator("#panel .steps li").allTextContents()).toEqual(steps);
+});
+
+test("entries of the history that have the same time are in the order in which they happened", async () => {
+  const [begin, end] = [SAMPLES_START_MS, SAMPLES_START_MS + 600_000];
+  const history: NodeHistory = {
+    ...emptyHistory,
+    episodes: [{ ...episode, state: "given_up", openedAt: begin, closedAt: end }],
+    decisions: [{ ...heldDecision, at: begin }],
+    actions: [{ ...verifiedAction, outcome: "ineffective", createdAt: begin, sentAt: begin, endedAt: end }],
+  };
+  const remediation = { ...agingRemediation(), historyOf: async () => history };
+  const { page } = await openPanel({ remediation: () => remediation });
+  await page.locator("#panel .history").waitFor();
+  const badges = await page.locator("#panel .history .badge").allTextContents();
+  expect(badges).toEqual(["given up", "ineffective", "hold", "opened"]);
+});
+
 test("the panel shows a node although the fleet changes faster than its explanation arrives", async () => {
   const fleet = new LargeFleet(500);
   const { page } = await openPanel({ ...fleet.webDeps() }, "/");
@@ -191,6 +239,18 @@ test("closing the panel returns the focus to the link to the node, also if the n
   await page.locator("#panel .panel-id").waitFor();
   fleet.set({ 1: "offline" });
   await page.locator("#node-table-rows").getByText("offline").waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator("#panel").waitFor({ state: "hidden" });
+  expect(await page.evaluate<string>("document.activeElement.textContent")).toBe("name of node_1");
+});
+
+test("closing the panel returns the focus to the link of the node that was opened last", async () => {
+  const { page } = await openPanel({ ...new LargeFleet(3).webDeps() }, "/#?view=table");
+  for (const id of ["node_0", "node_1"]) {
+    await page.locator("#node-table-rows").getByText(`name of ${id}`).focus();
+    await page.keyboard.press("Enter");
+    await page.locator("#panel .panel-id").getByText(id).waitFor();
+  }
   await page.keyboard.press("Escape");
   await page.locator("#panel").waitFor({ state: "hidden" });
   expect(await page.evaluate<string>("document.activeElement.textContent")).toBe("name of node_1");

@@ -1,9 +1,20 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { onTestFinished } from "vitest";
+import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
 import { startTestServer } from "../web/http/test-server.ts";
+import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
+
+let browser: Browser;
+
+/** Starts Chromium before the tests of a file, and closes it after them. */
+export function useBrowser(): void {
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser.close());
+}
 
 /** A page and its errors, warnings and violations of the content security policy. */
 interface PageVisit {
@@ -12,7 +23,7 @@ interface PageVisit {
 }
 
 /** Opens a page in a new browser context, which is closed after the test. */
-export async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<PageVisit> {
+export async function openPage(url: string, options: BrowserContextOptions = {}): Promise<PageVisit> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 1000 }, ...options });
   onTestFinished(() => context.close());
   const page = await context.newPage();
@@ -33,10 +44,10 @@ export async function openPage(browser: Browser, url: string, options: BrowserCo
 }
 
 /** Opens the page of a daemon with 500 nodes. `deps` replaces parts of the daemon. */
-export async function openDaemon(browser: Browser, deps: Partial<WebDeps>, address: string) {
+export async function openDaemon(deps: Partial<WebDeps> = {}, address = "/") {
   const fleet = new LargeFleet(500);
   const web = await startTestServer({ ...fleet.webDeps(), ...deps }, systemClock);
-  const visit = await openPage(browser, web.url + address, { timezoneId: "UTC" });
+  const visit = await openPage(web.url + address, { timezoneId: "UTC" });
   await visit.page.locator("#marks b").first().waitFor();
   return visit;
 }

@@ -1,16 +1,12 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import { actualNodes } from "../harness/simulator/actual-state.ts";
 import type { HealingSetup } from "../integration/remediation/healing-daemon.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { nodeName, OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";
-import { startBrowser } from "./chromium.ts";
+import { useBrowser } from "./page-visit.ts";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
+useBrowser();
 
 /** Counts the nodes of the simulated service by status. */
 function actualStatusCounts({ network }: Pick<HealingSetup, "network">): Record<string, number> {
@@ -41,7 +37,7 @@ const untilShown = (page: Page, wanted: () => Record<string, number>) =>
   });
 
 test("the page shows the fleet and an unhealthy node, and explains the node by keyboard", async () => {
-  const { setup, daemon, page, pageErrors } = await startWithApproval(browser);
+  const { setup, daemon, page, pageErrors } = await startWithApproval();
   await untilShown(page, () => actualStatusCounts(setup));
   await page.evaluate(() => Object.assign(globalThis, { isSamePage: true }));
   const [node] = setup.nodes;

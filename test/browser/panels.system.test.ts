@@ -1,8 +1,6 @@
 import { readFileSync } from "node:fs";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { UIDS } from "../../grafana/dashboard.ts";
-import type { WebDeps } from "../../src/web/api/routes.ts";
 import {
   emptyExplanation,
   emptyHistory,
@@ -13,18 +11,11 @@ import {
   verifiedAction,
 } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet, stepsOf } from "../web/fleet-fixture.ts";
-import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
-import { openDaemon } from "./page-visit.ts";
+import { openDaemon, useBrowser } from "./page-visit.ts";
 import { COLLECTOR_OFF } from "./quiet-daemon.ts";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
-
-const open = (deps: Partial<WebDeps> = {}, address = "/") => openDaemon(browser, deps, address);
+useBrowser();
 
 test("banners name the operator, and link the section of the runbook and Grafana", async () => {
   const status = {
@@ -40,7 +31,7 @@ test("banners name the operator, and link the section of the runbook and Grafana
       },
     },
   };
-  const { page } = await open({
+  const { page } = await openDaemon({
     status: () => status,
     remediation: () => ({
       ...idleRemediation,
@@ -84,14 +75,16 @@ test("a leader whose lease has ended does not claim to show no fleet", async () 
     nodes: { total: 500 },
     collectors: { nodes: { ...COLLECTOR_OFF, last_success_at: "2026-11-21T03:05:00.000Z" } },
   };
-  const { page } = await open({ status: () => status });
+  const { page } = await openDaemon({ status: () => status });
   const text = "The lease of this daemon has ended, so it neither polls nor acts. Node data is from 03:05:00.";
   await page.locator(".banner").getByText(text).waitFor();
 });
 
-test("the panel of a held node says who holds it, since when and why", async () => {
-  const hold = { node: "node_1", policy: null, kind: "held", at: SAMPLES_START_MS } as const;
-  const { page } = await open(
+test("the panel of a held node says who or which policy holds it, since when and why", async () => {
+  const at = SAMPLES_START_MS;
+  const hold = { node: "node_1", policy: null, kind: "held", at, until: at + 7_200_000 } as const;
+  const givenUp = { node: "node_1", policy: "reboot-offline", kind: "given_up", at, until: null } as const;
+  const { page } = await openDaemon(
     {
       node: (id) => ({ id }),
       remediation: () => ({
@@ -99,14 +92,10 @@ test("the panel of a held node says who holds it, since when and why", async () 
         explain: (node) =>
           stepsOf({
             ...emptyExplanation(node),
-            at: SAMPLES_START_MS + 60_000,
+            at: at + 60_000,
             holds: [
-              {
-                ...hold,
-                until: SAMPLES_START_MS + 7_200_000,
-                operator: "alice",
-                reason: "alice holds it: disk swap",
-              },
+              { ...hold, operator: "alice", reason: "alice holds it: disk swap" },
+              { ...givenUp, reason: "2 episodes in a row did not heal it" },
             ],
           }),
       }),
@@ -114,15 +103,16 @@ test("the panel of a held node says who holds it, since when and why", async () 
     "/#node/node_1",
   );
   await page.locator("#panel .banner").getByText("alice").waitFor();
-  expect(await page.locator("#panel .banner span").textContent()).toBe(
+  expect(await page.locator("#panel .banner span").allTextContents()).toEqual([
     "since 03:00:00, until 05:00:00: alice holds it: disk swap",
-  );
+    "policy reboot-offline, since 03:00:00: 2 episodes in a row did not heal it",
+  ]);
 });
 
 test("before the first walk the page does not claim that every node is healthy, or that one is gone", async () => {
   const status = { ...(new LargeFleet(1).webDeps().status() as object), nodes_complete: false };
   const remediation = { ...idleRemediation, historyOf: async () => ({ ...emptyHistory, actions: [verifiedAction] }) };
-  const { page } = await open(
+  const { page } = await openDaemon(
     { fleet: () => buildFleet([]), status: () => status, node: () => null, remediation: () => remediation },
     "/#node/node_1",
   );
@@ -143,7 +133,7 @@ test("before the first walk the page does not claim that every node is healthy, 
 
 test("a fleet that is known to have no nodes is shown as empty, not as unknown", async () => {
   const status = { ...(new LargeFleet(1).webDeps().status() as object), nodes_complete: false };
-  const { page } = await open({ fleet: () => buildFleet([]), status: () => status }, "/#?view=table");
+  const { page } = await openDaemon({ fleet: () => buildFleet([]), status: () => status }, "/#?view=table");
   await page.locator("#node-table-rows").getByText("No nodes are known yet.").waitFor();
   status.nodes_complete = true;
   await page.locator("#node-table-rows").getByText("The fleet has no nodes.").waitFor();
@@ -163,7 +153,7 @@ test("a policy shows its counts, each once", async () => {
     unknown: 4,
     episodes: { pending: 2, firing: 1, acting: 2, given_up: 0 },
   };
-  const { page } = await open({ remediation: () => ({ ...idleRemediation, policies: () => stepsOf([policy]) }) });
+  const { page } = await openDaemon({ remediation: () => ({ ...idleRemediation, policies: () => stepsOf([policy]) }) });
   const counts = page.locator("#policies .fact");
   await counts.first().waitFor();
   const shown = [
@@ -185,7 +175,7 @@ test("the banner about an incomplete inventory offers to accept it only if the l
   };
   const status = { ...(new LargeFleet(1).webDeps().status() as object), collectors: { nodes } };
   const trust = [{ reason: "inventory_incomplete", detail: "the last walk missed 10 of 500 nodes" }];
-  const { page } = await open({
+  const { page } = await openDaemon({
     status: () => status,
     remediation: () => ({ ...idleRemediation, status: () => ({ ...idleStatus, trust }) }),
   });

@@ -1,8 +1,5 @@
 import type { WebDeps } from "../../src/web/api/routes.ts";
 
-/** Time of the status of {@link quietStatus}. */
-export const STATUS_AT = "2026-11-21T03:10:00.000Z";
-
 /** A collector that is off. */
 export const COLLECTOR_OFF = {
   planned: null,
@@ -21,7 +18,7 @@ export function quietStatus(): Pick<WebDeps, "status" | "budget"> {
       config_rejected_at: null,
       links: { runbook: null, grafana: null },
       started_at: "2026-11-21T03:00:00.000Z",
-      now: STATUS_AT,
+      now: "2026-11-21T03:10:00.000Z",
       nodes: null,
       sessions: null,
       collectors: { nodes: COLLECTOR_OFF },

@@ -1,13 +1,12 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { startTestServer } from "../web/http/test-server.ts";
 import { accessibilityViolations } from "./accessibility.ts";
-import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
-import { openPage } from "./page-visit.ts";
+import { openPage, useBrowser } from "./page-visit.ts";
 
 /** `npm run world` adds larger fleets. */
 const SIZES = isLongRun ? [500, 10_000, 100_000] : [500];
@@ -19,11 +18,7 @@ const ELEMENTS_MAX = 1_500;
 const PAINTS_MAX = 10;
 const PHONE = { width: 390, height: 844 };
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
+useBrowser();
 
 const paints = async (page: Page) => Number(await page.locator("#canvas").getAttribute("data-paints"));
 const elements = (page: Page) => page.evaluate<number>("document.querySelectorAll('*').length");
@@ -33,7 +28,7 @@ const text = (count: number) => count.toLocaleString("en");
 async function openFleet(nodes: number, address = "/") {
   const fleet = new LargeFleet(nodes);
   const web = await startTestServer(fleet.webDeps(), systemClock);
-  const visit = await openPage(browser, web.url + address);
+  const visit = await openPage(web.url + address);
   const online = visit.page.locator("#legend b").first();
   await waitUntil("the fleet is shown", async () => (await online.textContent()) === text(fleet.online()));
   // Before, the page may read the fleet again, because it may have missed changes.

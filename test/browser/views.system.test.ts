@@ -1,35 +1,28 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import type { WebDeps } from "../../src/web/api/routes.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
 import { startTestServer } from "../web/http/test-server.ts";
-import { startBrowser } from "./chromium.ts";
-import { openDaemon, openPage } from "./page-visit.ts";
+import { LargeFleet } from "./large-fleet.ts";
+import { openDaemon, openPage, useBrowser } from "./page-visit.ts";
 import { quietStatus } from "./quiet-daemon.ts";
 
-let browser: Browser;
-beforeAll(async () => {
-  browser = await startBrowser();
-});
-afterAll(() => browser.close());
-
-const open = (deps: Partial<WebDeps> = {}, address = "/") => openDaemon(browser, deps, address);
+useBrowser();
 
 const addressOf = (page: Page) => new URL(page.url()).hash;
 const filterText = (page: Page) => page.locator("#filter span").textContent();
 const namesListed = (page: Page) => page.locator("#attention .column-name").allTextContents();
 
-/** The counts of the states of remediation by their label. */
+/** Returns the counts of the remediation states, by label. */
 const stateCounts = async (page: Page) => {
   const buttons = await page.locator("#marks button").allTextContents();
   return Object.fromEntries(buttons.map((text) => [text.replace(/\d+$/, ""), Number(/\d+$/.exec(text))]));
 };
 
 test("nodes that are treated, wait or are held have their own counts, colors and filters", async () => {
-  const { page } = await open();
+  const { page } = await openDaemon();
   expect(await stateCounts(page)).toEqual({
     "being treated": 2,
     "waiting (in flight)": 1,
@@ -57,7 +50,7 @@ test("nodes that are treated, wait or are held have their own counts, colors and
 
 test("each region has its name and its number of online nodes", async () => {
   const regions = Array.from({ length: 250 }, (_, index) => `region-${index}`);
-  const { page } = await open({
+  const { page } = await openDaemon({
     fleet: () => buildFleet(regions.map((region) => ({ id: `node of ${region}`, region }))),
   });
   expect(await page.locator("#labels .region").allTextContents()).toEqual(regions.map((region) => `${region}1/1`));
@@ -65,7 +58,7 @@ test("each region has its name and its number of online nodes", async () => {
 
 test("long names neither widen the page nor hide what follows them", async () => {
   const [name, region] = ["n".repeat(255), "r".repeat(150)];
-  const { page } = await open({ fleet: () => buildFleet([{ id: "node_1", name, region }]) });
+  const { page } = await openDaemon({ fleet: () => buildFleet([{ id: "node_1", name, region }]) });
   const widthOf = (selector: string) =>
     page.locator(selector).evaluate((element) => element.getBoundingClientRect().width);
   // On a narrow screen the name of the region is above its nodes.
@@ -86,7 +79,7 @@ test("long names neither widen the page nor hide what follows them", async () =>
 
 test("the table follows a new region and later changes while the grid is hidden", async () => {
   let fleet = buildFleet([{ id: "a" }, { id: "b" }]);
-  const { page, pageErrors } = await open({ fleet: () => fleet });
+  const { page, pageErrors } = await openDaemon({ fleet: () => fleet });
   await page.getByRole("button", { name: "table" }).click();
   fleet = buildFleet([{ id: "a" }, { id: "b" }, { id: "c", region: "us-east" }]);
   const rows = page.locator("#node-table-rows");
@@ -100,7 +93,7 @@ test("the table follows a new region and later changes while the grid is hidden"
 });
 
 test("filter, selection and order are in the address, and survive a reload and the back button", async () => {
-  const { page } = await open();
+  const { page } = await openDaemon();
   // The buttons are replaced while the page connects, so a click may be lost.
   await waitUntil("the filter is in the address", async () => {
     const isFiltered = addressOf(page).includes("status=offline");
@@ -132,7 +125,7 @@ test("filter, selection and order are in the address, and survive a reload and t
 });
 
 test("the list of nodes that need attention is complete over its pages, and sortable", async () => {
-  const { page } = await open();
+  const { page } = await openDaemon();
   const count = await page.locator("#attention-count").textContent();
   const pages = Number(/of (\d+)/.exec((await page.locator("#attention-pager").textContent()) ?? "")?.[1]);
   await page.locator("#attention-head").getByRole("button", { name: "Node" }).click();
@@ -143,6 +136,8 @@ test("the list of nodes that need attention is complete over its pages, and sort
     if (at < pages) await page.getByRole("button", { name: "Next" }).click();
   }
   expect(`${names.size} nodes`).toBe(count);
+  // The button has the focus although there is no next page.
+  expect(await page.locator("#attention-pager button:focus").textContent()).toBe("Next");
   const collator = new Intl.Collator("en", { numeric: true });
   expect([...names]).toEqual([...names].toSorted(collator.compare));
   await page.locator("#attention-head").getByRole("button", { name: "Node" }).click();
@@ -150,8 +145,18 @@ test("the list of nodes that need attention is complete over its pages, and sort
   expect((await namesListed(page))[0]).toBe([...names].at(-1));
 });
 
+test("the search results show the current status of their nodes", async () => {
+  const fleet = new LargeFleet(3);
+  const { page } = await openDaemon(fleet.webDeps());
+  await page.locator("#search").fill("node_1");
+  await page.locator("#found li").getByText("online").waitFor();
+  fleet.set({ 1: "offline" });
+  await page.locator("#found li").getByText("offline").waitFor();
+  expect(await page.locator("#found .is-offline").count()).toBe(1);
+});
+
 test("the keyboard opens commands, finds nodes and moves the focus to the search", async () => {
-  const { page, pageErrors } = await open();
+  const { page, pageErrors } = await openDaemon();
   await page.keyboard.press("Meta+k");
   await page.locator("#palette-input").fill("node_499");
   await page.keyboard.press("Enter");
@@ -186,7 +191,7 @@ test("the keyboard opens commands, finds nodes and moves the focus to the search
 });
 
 test("the search field shows the filter after a command that replaces it", async () => {
-  const { page } = await open();
+  const { page } = await openDaemon();
   const field = page.locator("#search");
   await field.fill("node_4");
   await page.locator("#filter").getByText("111 of 500 nodes").waitFor();
@@ -200,7 +205,7 @@ test("the search field shows the filter after a command that replaces it", async
 });
 
 test("the page works if the browser blocks storage", async () => {
-  const { page, pageErrors } = await openPage(browser, "about:blank");
+  const { page, pageErrors } = await openPage("about:blank");
   await page.addInitScript(`for (const name of ["localStorage", "sessionStorage"])
     Object.defineProperty(globalThis, name, { get() { throw new Error("storage is blocked"); } });`);
   const web = await startTestServer({ fleet: () => buildFleet([{ id: "a" }]), ...quietStatus() }, systemClock);
@@ -210,4 +215,28 @@ test("the page works if the browser blocks storage", async () => {
   await page.getByRole("button", { name: "table" }).click();
   await page.locator("#node-table-rows").getByText("name of a").waitFor();
   expect(pageErrors).toEqual([]);
+});
+
+/** Returns the opacity of the painted cell of a node. Cells that are filtered out are almost transparent. */
+const opacityOf = (page: Page, index: number) =>
+  page.evaluate<number>(`(() => {
+    const canvas = document.querySelector("#canvas");
+    const pitch = 20 * devicePixelRatio;
+    return canvas.getContext("2d").getImageData(${index} * pitch + pitch / 2, pitch / 2, 1, 1).data[3];
+  })()`);
+
+test("the grid follows the filter after the same revision of the fleet was read again", async () => {
+  let fleet = buildFleet([{ id: "a" }, { id: "b", status: "offline" }]);
+  const { page } = await openDaemon({ fleet: () => fleet }, "/#?status=offline");
+  const untilLive = () => page.locator("#connection").getByText("live", { exact: true }).waitFor();
+  await waitUntil("the online node is dimmed", async () => (await opacityOf(page, 0)) < 128);
+  await untilLive();
+  const read = page.waitForResponse("**/api/v1/fleet");
+  // After a failed request, the page reads everything again.
+  await page.route("**/api/v1/status", (route) => route.abort(), { times: 1 });
+  await read;
+  await untilLive();
+  fleet = withStatus(fleet, { 0: "offline" });
+  await page.locator("#filter").getByText("2 of 2 nodes").waitFor();
+  await waitUntil("the node is not dimmed any more", async () => (await opacityOf(page, 0)) > 128);
 });

@@ -5,7 +5,7 @@ import type { ActivityLine } from "./activity/activity-lines.ts";
 import { type ApiResult, type Budget, type FleetDocument, getJson, type RowList, type Status } from "./api.ts";
 import { Connection } from "./connection.ts";
 import { connectStream } from "./event-stream.ts";
-import { applyChange, type FleetModel, readFleet } from "./fleet/fleet.ts";
+import { applyChange, type FleetChange, type FleetModel, readFleet } from "./fleet/fleet.ts";
 
 /** Polling interval of data without events. */
 const STATUS_INTERVAL_MS = 3_000;
@@ -47,6 +47,8 @@ export class LiveData {
   #isReadingFleet = false;
   /** The last revision that an event named while the fleet was being read, or null if none did. */
   #namedRevision: number | null = null;
+  /** Changes that arrived while the fleet was being read. The response may be older. */
+  #arrived: FleetChange[] = [];
   readonly #connection = new Connection();
   readonly #reconnect: () => void;
   #isStreaming = false;
@@ -62,10 +64,10 @@ export class LiveData {
         if (!isResumed) void this.#refreshActivity();
       },
       fleet: (change) => {
+        if (this.#isReadingFleet) this.#arrived.push(change);
         const indexes = this.fleet && applyChange(this.fleet, change);
-        // A response that is still on its way may lack the change.
-        if (indexes === null || this.#isReadingFleet) this.#follow(change.revision);
-        if (indexes !== null) listener.nodesChanged(indexes);
+        if (indexes === null) this.#follow(change.revision);
+        else listener.nodesChanged(indexes);
       },
       line: (line) => {
         listener.line(line);
@@ -127,10 +129,12 @@ export class LiveData {
   readonly #refreshFleet = batched(async () => {
     this.#isReadingFleet = true;
     this.#namedRevision = null;
+    this.#arrived = [];
     const answer = await getJson<FleetDocument>("fleet", FLEET_TIMEOUT_MS);
     this.#isReadingFleet = false;
     await this.#show("fleet", answer, (value) => {
       this.fleet = readFleet(value);
+      for (const change of this.#arrived) applyChange(this.fleet, change);
       this.#listener.fleet(this.fleet);
       if (this.#namedRevision !== null) this.#follow(this.#namedRevision);
     });

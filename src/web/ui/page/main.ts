@@ -94,6 +94,7 @@ function showFleet(fleet: FleetModel): void {
   const nodes = passes === null ? fleet.indexes : fleet.indexes.filter((index) => passes(fleet.cells[index]!));
   showNodesNeedingAttention(fleet, isKnown, nodes, view, navigate);
   if (view.view === "table") table.show(fleet, isKnown, nodes, view.tableOrder);
+  showSearchResults(fleet, view.search);
   showFilterCount(passes === null ? null : nodes.length, fleet.cells.length);
 }
 
@@ -108,19 +109,19 @@ function showView(): void {
   showFilter();
   grid.select(view.node);
   panel.open(view.node);
-  showSearchResults(data.fleet, view.search);
   if (data.fleet !== null) showFleet(data.fleet);
 }
 
-let shownFilter: readonly unknown[] = [];
+let shownFilter: { readonly fleet: FleetModel | null; readonly filter: string } = { fleet: null, filter: "" };
 
 /** Dims the nodes that the filter rejects. */
 function showFilter(): void {
+  const { fleet } = data;
   const { status, remediation, search: text } = view;
-  const filter = [data.fleet, status, remediation, text];
-  if (data.fleet === null || filter.every((value, index) => value === shownFilter[index])) return;
-  shownFilter = filter;
-  grid.highlight(compileFilter(data.fleet, view));
+  const filter = JSON.stringify([status, remediation, text]);
+  if (fleet === null || (fleet === shownFilter.fleet && filter === shownFilter.filter)) return;
+  shownFilter = { fleet, filter };
+  grid.highlight(compileFilter(fleet, view));
 }
 
 /** Shows how many nodes pass the filter, and a button that removes it. Null means that there is no filter. */

@@ -11,7 +11,7 @@ export interface Cell {
   readonly region: string;
 }
 
-/** The nodes of a region, which follow each other. */
+/** A region. Its nodes follow each other in the order of the fleet. */
 interface Group {
   readonly region: string;
   /** Number of nodes. */

@@ -37,10 +37,14 @@ const CELL_PITCHES = [20, 18, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4] as c
 /** Smallest pitch at which the gap between cells is two pixels wide. */
 const WIDE_PITCH = 11;
 
-/** Lays out groups of cells with the largest size that fits, or the smallest size if none fits. */
+/**
+ * Lays out groups of cells at the largest pitch at which they fit. If they fit at none, it is the largest pitch at which
+ * they are no higher than at the smallest.
+ */
 export function computeLayout(counts: readonly number[], space: AvailableSpace): Layout {
   const layouts = CELL_PITCHES.map((pitch) => layoutAtPitch(counts, space, pitch));
-  return layouts.find(({ height }) => height <= space.height) ?? layouts.at(-1)!;
+  const heightMax = Math.max(space.height, layouts.at(-1)!.height);
+  return layouts.find(({ height }) => height <= heightMax)!;
 }
 
 function layoutAtPitch(counts: readonly number[], space: AvailableSpace, pitch: number): Layout {
@@ -85,19 +89,20 @@ export function cellAt({ blocks, pitch, columns }: Layout, x: number, y: number)
 }
 
 /**
- * Returns the cell to which a key moves the cursor, within rows and across blocks, or null if the key does not move it.
+ * Returns the cell to which a key moves the cursor, or null if the key does not move it. Arrow keys move it by a cell or
+ * a row, also into another block, Home and End to the first and last cell of its block, and Page Up and Page Down
+ * between blocks.
  */
 export function cellAfterKey(layout: Layout, index: number, key: string): number | null {
-  const last = Math.max(0, layout.blocks.reduce((sum, { count }) => sum + count, 0) - 1);
+  const { blocks } = layout;
   const block = blockOf(layout, index);
-  const blockEnd = Math.max(0, block.first + block.count - 1);
-  const at = layout.blocks.indexOf(block);
-  const [before, after] = [layout.blocks[at - 1], layout.blocks[at + 1]];
+  const at = blocks.indexOf(block);
+  const [before, after] = [blocks[at - 1], blocks[at + 1]];
   switch (key) {
     case "ArrowLeft":
       return Math.max(0, index - 1);
     case "ArrowRight":
-      return Math.min(last, index + 1);
+      return Math.min(lastOf(blocks.at(-1)!), index + 1);
     case "ArrowUp":
       return up(layout, index, block, before);
     case "ArrowDown":
@@ -105,9 +110,9 @@ export function cellAfterKey(layout: Layout, index: number, key: string): number
     case "Home":
       return block.first;
     case "End":
-      return blockEnd;
+      return lastOf(block);
     case "PageDown":
-      return after?.first ?? blockEnd;
+      return after?.first ?? lastOf(block);
     case "PageUp":
       return index > block.first ? block.first : (before?.first ?? 0);
     default:
@@ -120,17 +125,17 @@ function up({ columns }: Layout, index: number, block: CellBlock, before: CellBl
   if (place >= columns) return index - columns;
   if (before === undefined) return index;
   const lastRow = Math.floor((before.count - 1) / columns) * columns;
-  return before.first + Math.min(lastRow + (place % columns), before.count - 1);
+  return Math.min(before.first + lastRow + place, lastOf(before));
 }
 
 function down({ columns }: Layout, index: number, block: CellBlock, after: CellBlock | undefined): number {
   const place = index - block.first;
   if (Math.floor(place / columns) < Math.floor((block.count - 1) / columns)) {
-    return block.first + Math.min(place + columns, block.count - 1);
+    return Math.min(index + columns, lastOf(block));
   }
-  return after === undefined ? index : after.first + Math.min(place % columns, after.count - 1);
+  return after === undefined ? index : Math.min(after.first + (place % columns), lastOf(after));
 }
 
-const blockOf = ({ blocks }: Layout, index: number): CellBlock =>
-  blocks.find(({ first, count }) => index < first + count) ??
-  blocks.at(-1) ?? { first: 0, count: 0, top: 0, height: 0 };
+const lastOf = ({ first, count }: CellBlock): number => first + count - 1;
+
+const blockOf = ({ blocks }: Layout, index: number): CellBlock => blocks.find((block) => index <= lastOf(block))!;

@@ -49,6 +49,11 @@ export class GridPainter {
     this.#paint();
   }
 
+  /** Forgets the fleet until {@link place} is called again, because the grid is hidden. */
+  clear(): void {
+    this.#placed = null;
+  }
+
   /** Repaints cells by their index. */
   touch(indexes: readonly number[]): void {
     if (this.#dirty !== "all") for (const index of indexes) this.#dirty.add(index);

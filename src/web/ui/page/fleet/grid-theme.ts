@@ -1,8 +1,10 @@
 import { resolveColor } from "../dom.ts";
 import { drawGlyph } from "./status-icon.ts";
 
-/** Opacity of the background of cells that are not online. */
+/** Opacity of the background of icons of nodes that are not online. */
 const TINT_ALPHA = 0.22;
+/** Minimum size of cells whose icons can be recognized. Smaller ones are filled with the color of their status. */
+const ICON_SIZE_MIN = 6;
 /** Minimum size of cells whose icons have a margin. In smaller cells the icons have none. */
 export const INSET_SIZE_MIN = 9;
 
@@ -34,7 +36,7 @@ export class GridTheme {
     pen.scale(pixels / size, pixels / size);
     pen.fillStyle = pen.strokeStyle = this.color(status);
     if (status !== "online") {
-      pen.globalAlpha = TINT_ALPHA;
+      pen.globalAlpha = size < ICON_SIZE_MIN ? 1 : TINT_ALPHA;
       pen.fillRect(0, 0, size, size);
       pen.globalAlpha = 1;
     }

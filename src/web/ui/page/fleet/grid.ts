@@ -46,9 +46,11 @@ export class Grid {
 
   /** Shows another fleet. */
   show(fleet: FleetModel): void {
-    const focusedId = this.#fleet?.cells[this.#focused]?.id ?? null;
+    const focusedId = this.#fleet?.cells[this.#focused]?.id ?? this.#selected;
     this.#fleet = fleet;
     this.#focused = this.#indexOf(focusedId) ?? 0;
+    // Another node may be under the pointer now.
+    this.#hovered = null;
     this.#place();
   }
 
@@ -65,8 +67,9 @@ export class Grid {
     this.#painter.highlight(shows);
   }
 
-  /** Marks a node and moves the keyboard cursor to it. Null removes the mark. */
+  /** Marks a node and moves the keyboard cursor to it, unless it is already marked. Null removes the mark. */
   select(id: string | null): void {
+    if (id === this.#selected) return;
     this.#selected = id;
     this.#focused = this.#indexOf(id) ?? this.#focused;
     this.#showSelected();
@@ -88,7 +91,10 @@ export class Grid {
       this.#showCursor();
     };
     cells.addEventListener("keydown", (event) => this.#press(event));
-    cells.addEventListener("focus", () => this.#goTo(this.#focused));
+    cells.addEventListener("focus", () => {
+      // Scrolling to the cursor while the mouse button is down would move another node under the pointer.
+      if (cells.matches(":focus-visible")) this.#goTo(this.#focused);
+    });
     cells.addEventListener("blur", () => this.#showCursor());
     cells.addEventListener("pointermove", (event) => {
       if (event.pointerType !== "touch") hover(this.#cellUnder(event));
@@ -117,7 +123,10 @@ export class Grid {
     const width = this.#box.clientWidth;
     // A grid without a width is hidden. It is laid out when it is shown again.
     this.#layout = null;
-    if (fleet === null || width === 0) return;
+    if (fleet === null || width === 0) {
+      this.#painter.clear();
+      return;
+    }
     const isSide = width >= SIDE_LABELS_MIN;
     this.#hasSideLabels = isSide;
     this.#layout = computeLayout(
@@ -132,7 +141,6 @@ export class Grid {
     );
     this.#cells.style.marginLeft = isSide ? `${LABEL_WIDTH}px` : "0";
     this.#cells.style.height = `${this.#layout.height}px`;
-    this.#focused = Math.min(this.#focused, Math.max(0, fleet.cells.length - 1));
     this.#painter.place(fleet, this.#layout);
     this.#showLabels();
     this.#showCursor();
@@ -147,7 +155,9 @@ export class Grid {
       top: this.#layout!.blocks[index]!.top - (this.#hasSideLabels ? 0 : LABEL_HEIGHT),
     }));
     fillEach(this.#labels, labels, ({ region, text, top }) => {
-      const label = createElement("div.region", createElement("b", region), createElement("span.muted", text));
+      // The name may be cut off.
+      const name = createElement("b", { title: region }, region);
+      const label = createElement("div.region", name, createElement("span.muted", text));
       label.style.top = `${top}px`;
       return label;
     });
@@ -209,7 +219,7 @@ export class Grid {
     event.preventDefault();
   }
 
-  #cellUnder({ clientX, clientY }: PointerEvent | MouseEvent): number | null {
+  #cellUnder({ clientX, clientY }: MouseEvent): number | null {
     if (this.#layout === null) return null;
     const { left, top } = this.#cells.getBoundingClientRect();
     return cellAt(this.#layout, clientX - left, clientY - top);

@@ -22,7 +22,7 @@ const USAGE_HIGH = 0.8;
 /** Usage above this is shown as critical, as on the Grafana dashboards. */
 const USAGE_CRITICAL = 0.95;
 
-/** Creates the list of a node's fields, and how old they are. */
+/** Creates the list of a node's fields, with the ages of its record in the list and of its detail. */
 export function nodeFields(node: NodeDocument, now: number): HTMLElement {
   const rows: readonly (readonly [name: string, value: Child])[] = [
     ["last seen", node.last_seen == null ? "–" : formatAge(node.last_seen, now)],
@@ -74,7 +74,7 @@ export function policyElement(policy: PolicyExplanationView, isListed: boolean, 
       createElement(`span.chip.mode-${policy.mode}`, humanize(policy.mode)),
       createElement(`span.verdict.verdict-${policy.verdict}`, verdictText(policy)),
     ),
-    timerElement(policy),
+    timerElement(policy, now),
     stepsElement(policy, now),
     policy.matched === false ? null : fieldsElement(policy),
     policy.matched === false || !isListed ? null : blockersElement(policy),
@@ -91,39 +91,38 @@ function verdictText({ matched, verdict }: PolicyExplanationView): string {
   return matched === null && verdict === "unknown" ? "match: unknown" : `when: ${verdict}`;
 }
 
-function timerElement({ timer, for_seconds, other_status_at }: PolicyExplanationView): Child {
+function timerElement({ timer, for_seconds, other_status_at }: PolicyExplanationView, now: number): Child {
   if (timer === null) return null;
-  const trueFor = formatDuration(timer.true_seconds);
   if (timer.state === "firing") {
-    const text =
-      timer.clear_seconds > 0 ? ` false again for ${formatDuration(timer.clear_seconds)}` : ` true for ${trueFor}`;
-    return createElement("p.timer", createElement("span.badge.tone-bad", "firing"), text);
+    return createElement("p.timer", createElement("span.badge.tone-bad", "firing"), firingText(timer));
   }
   const share = for_seconds === 0 ? 1 : timer.true_seconds / for_seconds;
   return createElement(
     "p.timer",
     createElement("span.badge.tone-wait", "pending"),
     bar(share, "wait", { "aria-hidden": "true" }),
-    ` ${trueFor} of ${formatDuration(for_seconds)}`,
-    other_status_at && `; another status was last seen at ${timeOfDay(other_status_at)}`,
+    ` ${formatDuration(timer.true_seconds)} of ${formatDuration(for_seconds)}`,
+    other_status_at && `; another status was last seen at ${timeOfDay(other_status_at, now)}`,
   );
+}
+
+/** Returns for how long the condition of a firing timer has been true or false, or null if that is not known yet. */
+function firingText({ true_seconds, clear_seconds }: NonNullable<PolicyExplanationView["timer"]>): string | null {
+  if (clear_seconds > 0) return ` false again for ${formatDuration(clear_seconds)}`;
+  return true_seconds > 0 ? ` true for ${formatDuration(true_seconds)}` : null;
 }
 
 /** Creates the list of the completed, current and remaining steps of an open episode. Returns null if there is none. */
 function stepsElement({ episode, steps }: PolicyExplanationView, now: number): Child {
   if (episode === null) return null;
-  const { id, state, state_at, step: current, dry_run: dryRun, quarantine } = episode;
+  const { id, state, state_at, step: current, healed, dry_run: dryRun, quarantine } = episode;
   const items = steps.map((step, index) => {
-    if (index === current) {
-      return createElement(
-        "li.now",
-        { "aria-current": "step" },
-        step,
-        createElement("span.unseen", " (next or under way)"),
-      );
-    }
-    const position = index < current ? "done" : "later";
-    return createElement(`li.${position}`, step, createElement("span.unseen", ` (${position})`));
+    // The index stays at a step that healed the node.
+    const isCurrent = index === current && !healed;
+    const position = isCurrent ? "now" : index <= current ? "done" : "later";
+    const words = isCurrent ? "next or under way" : position;
+    const unseen = createElement("span.unseen", ` (${words})`);
+    return createElement(`li.${position}`, { "aria-current": isCurrent ? "step" : null }, step, unseen);
   });
   const facts = [`${id}, since ${timeOfDay(state_at, now)}`];
   if (dryRun) facts.push("dry run");

@@ -15,8 +15,9 @@ const HISTORY_ENTRIES_MAX = 60;
 /** Creates the list of a node's latest episodes, decisions, actions and operator commands, newest first. */
 export function nodeHistoryElement({ id, name, ...node }: NodeDocument): HTMLElement {
   const lines = [...node.actions.map(actionLine), ...node.decisions.map(decisionLine), ...node.orders.map(commandLine)];
-  const entries = [...node.episodes.flatMap(episodeEntries), ...lines.map(lineEntry)]
-    .sort((one, other) => (one.at < other.at ? 1 : -1))
+  // Entries of the same time keep this order: an action ends before its episode is closed, and follows its decision.
+  const entries = [...node.episodes.flatMap(closedEntry), ...lines.map(lineEntry), ...node.episodes.map(openedEntry)]
+    .sort((one, other) => Date.parse(other.at) - Date.parse(one.at))
     .slice(0, HISTORY_ENTRIES_MAX);
   if (entries.length === 0) return createElement("p.muted", "No decisions or actions recorded for this node.");
   return createElement(
@@ -28,14 +29,18 @@ export function nodeHistoryElement({ id, name, ...node }: NodeDocument): HTMLEle
   );
 }
 
-function episodeEntries(episode: EpisodeView): readonly HistoryEntry[] {
-  const { opened_at, closed_at, state, acted } = episode;
-  const text = [episode.id, policyText(episode.policy, episode.dry_run)].join(", ");
-  const opened = { at: opened_at, tone: "hold", badge: "opened", text, detail: "", blockers: [] };
-  if (closed_at === null) return [opened];
-  const took = formatDuration((Date.parse(closed_at) - Date.parse(opened_at)) / 1_000);
+function openedEntry({ id, policy, dry_run, opened_at: at }: EpisodeView): HistoryEntry {
+  const text = `${id}, ${policyText(policy, dry_run)}`;
+  return { at, tone: "hold", badge: "opened", text, detail: "", blockers: [] };
+}
+
+/** Returns the entry of a closed episode, or none if it is open. */
+function closedEntry(episode: EpisodeView): readonly HistoryEntry[] {
+  const { closed_at: at, opened_at, state, acted } = episode;
+  if (at === null) return [];
+  const took = formatDuration((Date.parse(at) - Date.parse(opened_at)) / 1_000);
   const detail = `${countNoun(acted, "step")} in ${took}`;
-  return [opened, { at: closed_at, tone: toneOf(state), badge: humanize(state), text, detail, blockers: [] }];
+  return [{ ...openedEntry(episode), at, tone: toneOf(state), badge: humanize(state), detail }];
 }
 
 function lineEntry({ kind, key, summary, policy, isDryRun, ...line }: ActivityLine): HistoryEntry {

@@ -22,7 +22,7 @@ export class NodePanel {
   readonly #body = byId("panel-body");
   /** Id of the node that is shown, or null if the panel is closed. */
   #shown: string | null = null;
-  /** The element that had the focus before the panel was opened. */
+  /** The element outside of the panel that had the focus when a node was opened. */
   #opener = document.body;
   /** Number of times the panel was opened or closed. */
   #changes = 0;
@@ -49,7 +49,7 @@ export class NodePanel {
   open(id: string | null): void {
     if (id === this.#shown) return;
     const hadFocus = this.#panel.contains(document.activeElement);
-    if (this.#shown === null) this.#opener = document.activeElement as HTMLElement;
+    if (!hadFocus) this.#opener = document.activeElement as HTMLElement;
     this.#shown = id;
     this.#changes++;
     this.#isLoading = false;
@@ -67,7 +67,7 @@ export class NodePanel {
   }
 
   /**
-   * Moves the focus back to where it was before the panel was opened, or to an element with the same `data-k` if that was
+   * Moves the focus back to where it was when the node was opened, or to an element with the same `data-k` if that was
    * replaced. If none can have the focus, the grid gets it.
    */
   #returnFocus(): void {
@@ -123,7 +123,7 @@ export class NodePanel {
 
   #show(node: NodeDocument): void {
     const status = !node.known && this.#isFleetKnown ? "gone" : (node.status ?? "unknown");
-    fill(this.#title, [node.name, status], () => [
+    fill(this.#title, [node.name, node.known, status], () => [
       node.known ? glyphElement(status) : null,
       createElement("span", node.name ?? node.id),
       createElement("span.status", humanize(status)),
@@ -167,13 +167,11 @@ const isStepRejected = ({ policies, actions }: NodeDocument): boolean =>
 function bodyElements(node: NodeDocument): readonly HTMLElement[] {
   const now = Date.parse(node.explained_at);
   // The reason of a hold names the operator.
-  const holds = node.holds.map(({ kind, reason, at, until }) =>
-    createElement(
-      "p.banner.tone-wait",
-      createElement("b", humanize(kind)),
-      createElement("span", `${sinceText(at, null, until, now)}: ${reason}`),
-    ),
-  );
+  const holds = node.holds.map(({ kind, policy, reason, at, until }) => {
+    const scope = policy === null ? "" : `policy ${policy}, `;
+    const text = `${scope}${sinceText(at, null, until, now)}: ${reason}`;
+    return createElement("p.banner.tone-wait", createElement("b", humanize(kind)), createElement("span", text));
+  });
   const approvals = node.actions
     .filter(({ state }) => state === "awaiting" || state === "approved")
     .map((action) => approvalElement(action, node.name ?? node.id, now));

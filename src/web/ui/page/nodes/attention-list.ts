@@ -44,8 +44,12 @@ export function showNodesNeedingAttention(
 }
 
 function pagerElements(page: number, pages: number, navigate: (change: { page: number }) => void): readonly Child[] {
-  const button = (name: string, to: number) =>
-    createButton(name, name, () => navigate({ page: to }), { disabled: to < 1 || to > pages || to === page });
+  const button = (name: string, to: number) => {
+    const isDisabled = to < 1 || to > pages || to === page;
+    // With `disabled` it would lose the focus.
+    const attributes = { "aria-disabled": isDisabled ? "true" : null };
+    return createButton(name, name, () => isDisabled || navigate({ page: to }), attributes);
+  };
   return [
     button("First", 1),
     button("Previous", page - 1),

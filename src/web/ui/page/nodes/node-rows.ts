@@ -12,7 +12,7 @@ const COLUMNS: readonly (readonly [column: SortColumn, title: string])[] = [
   ["remediation", "Remediation"],
   ["region", "Region"],
   ["country", "Country"],
-  ["id", "Id"],
+  ["id", "ID"],
 ];
 
 /** Number of columns. */
@@ -28,12 +28,12 @@ export function showHeader(head: HTMLElement, order: NodeOrder | null, onSort: (
     const cells = COLUMNS.map(([column, title]) => {
       const isSorted = order?.column === column;
       const isDescending = isSorted && order.isDescending;
-      const label = !isSorted ? title : `${title} ${isDescending ? "▼" : "▲"}`;
-      const sort = () => onSort({ column, isDescending: isSorted && !isDescending });
+      const button = createButton(title, column, () => onSort({ column, isDescending: isSorted && !isDescending }));
+      if (isSorted) button.append(createElement("span", { "aria-hidden": "true" }, isDescending ? " ▼" : " ▲"));
       return createElement(
         `th.column-${column}`,
         { scope: "col", "aria-sort": !isSorted ? null : isDescending ? "descending" : "ascending" },
-        createButton(label, column, sort),
+        button,
       );
     });
     return [createElement("tr", ...cells)];

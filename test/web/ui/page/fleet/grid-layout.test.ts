@@ -45,6 +45,12 @@ test("cells are as large as the height allows", () => {
   expect(computeLayout([100_000], room).height).toBe(2_000);
 });
 
+test("cells of many regions are as large as the names of the regions allow", () => {
+  const room = { width: 800, height: 480, blockHeight: 16, gap: 8, head: 0 };
+  const layout = computeLayout(new Array(25).fill(4), room);
+  expect([layout.pitch, layout.height]).toEqual([16, 25 * 16 + 24 * 8]);
+});
+
 /** Three blocks of 5, 3 and 4 cells, in rows of two. */
 const small = computeLayout([5, 3, 4], { width: 40, height: 1_000, blockHeight: 0, gap: 10, head: 0 });
 
