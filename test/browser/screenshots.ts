@@ -96,7 +96,7 @@ async function main(): Promise<void> {
   const running = await startDemo(PAGE_DEMO);
   const page = await browser.newPage({ viewport: DESKTOP, colorScheme: "light" });
   await page.goto(running.url);
-  // The other demo runs in the meantime, which keeps the total below two minutes.
+  // The other demo runs in the meantime.
   await Promise.all([systemClock.sleep(PAGE_DEMO_MS), takeTerminalScreenshot(browser)]);
   await takeScreenshot(page, "page-light", true);
   await page.emulateMedia({ colorScheme: "dark" });
