@@ -23,15 +23,20 @@ test("a click opens the node under the pointer if the beginning of the grid is o
   expect(addressOf(page)).toBe(`#${name!.replace("name of ", "node/")}?`);
 });
 
-test("the smallest cells are filled with the color of their status", async () => {
+test("the smallest cells are filled with the color of their status, also in forced colors mode", async () => {
   const nodes = Array.from({ length: 10_000 }, (_, index) => ({ id: `node_${index}` }));
   const fleet = withStatus(buildFleet(nodes), { 0: "offline" });
   const { page } = await openDaemon({ fleet: () => fleet });
-  const painted = await page.evaluate<string>(
-    `document.querySelector("#canvas").getContext("2d").getImageData(2, 0, 1, 1).data.join(", ")`,
-  );
+  const pixel = (x: number) =>
+    page.evaluate<string>(
+      `document.querySelector("#canvas").getContext("2d").getImageData(${x}, 0, 1, 1).data.join(", ")`,
+    );
   const color = await page.evaluate<string>(`getComputedStyle(document.querySelector("#legend .is-offline")).color`);
-  expect(`rgb(${painted})`).toBe(color.replace(")", ", 255)"));
+  expect(`rgb(${await pixel(2)})`).toBe(color.replace(")", ", 255)"));
+  await page.emulateMedia({ forcedColors: "active" });
+  await page.reload();
+  await page.locator("#labels .region").waitFor();
+  expect(`rgb(${await pixel(2)})`).toBe(color.replace(")", ", 255)"));
 });
 
 test("the keyboard cursor stays where it is if nodes are added while the panel shows another node", async () => {

@@ -1,6 +1,7 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { ok } from "../../src/base/result.ts";
+import type { Episode } from "../../src/model/remediation/episode.ts";
 import type { NodeExplanation, NodeHistory } from "../../src/remediation/status/views.ts";
 import type { WebDeps } from "../../src/web/api/routes.ts";
 import { waitUntil } from "../integration/wait-until.ts";
@@ -142,15 +143,21 @@ test("a timer shows for how long the condition has been true or false, unless it
   ]);
 });
 
-test("a step that healed the node is done, and none is next", async () => {
+test("a step that healed the node is done, and steps that can no longer be taken are not", async () => {
+  const episodes: readonly Episode[] = [
+    { ...episode, state: "recovering", acted: 2, healed: true },
+    { ...episode, state: "suspended", step: 4 },
+  ];
   const remediation = agingRemediation(({ policies: [policy], ...rest }) => ({
     ...rest,
-    policies: [{ ...policy!, episode: { ...episode, state: "recovering", healed: true } }],
+    policies: episodes.map((each, at) => ({ ...policy!, policy: `policy-${at}`, episode: each })),
   }));
   const { page } = await openPanel({ remediation: () => remediation });
-  await page.locator("#panel .steps").waitFor();
-  const steps = ["disconnect (done)", "forced reboot (done)", "quarantine (later)", "notify (later)"];
-  expect(await page.locator("#panel .steps li").allTextContents()).toEqual(steps);
+  await page.locator("#panel .steps").first().waitFor();
+  expect(await page.locator("#panel .steps li").allTextContents()).toEqual([
+    ...["disconnect (done)", "forced reboot (done)", "quarantine (later)", "notify (later)"],
+    ...["disconnect (done)", "forced reboot (not taken)", "quarantine (not taken)", "notify (not taken)"],
+  ]);
 });
 
 test("entries of the history that have the same time are in the order in which they happened", async () => {

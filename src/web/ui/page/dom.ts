@@ -177,6 +177,8 @@ const clamp = (share: number): number => Math.min(1, Math.max(0, Number.isFinite
 export function resolveColor(parent: HTMLElement, look: { readonly color?: string; readonly class?: string }): string {
   const probe = createElement("i", { class: look.class });
   probe.style.color = look.color ?? "";
+  // In forced colors mode all texts have the same color.
+  probe.style.forcedColorAdjust = "none";
   parent.append(probe);
   const { color } = getComputedStyle(probe);
   probe.remove();

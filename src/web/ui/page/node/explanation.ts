@@ -115,14 +115,18 @@ function firingText({ true_seconds, clear_seconds }: NonNullable<PolicyExplanati
 /** Creates the list of the completed, current and remaining steps of an open episode. Returns null if there is none. */
 function stepsElement({ episode, steps }: PolicyExplanationView, now: number): Child {
   if (episode === null) return null;
-  const { id, state, state_at, step: current, healed, dry_run: dryRun, quarantine } = episode;
+  const { id, state, state_at, step: current, acted, healed, dry_run: dryRun, quarantine } = episode;
+  let actions = 0;
   const items = steps.map((step, index) => {
-    // The index stays at a step that healed the node.
-    const isCurrent = index === current && !healed;
-    const position = isCurrent ? "now" : index <= current ? "done" : "later";
-    const words = isCurrent ? "next or under way" : position;
-    const unseen = createElement("span.unseen", ` (${words})`);
-    return createElement(`li.${position}`, { "aria-current": isCurrent ? "step" : null }, step, unseen);
+    if (step !== "notify") actions++;
+    // The index stays at a step that healed the node. It is past the last step if no more steps will be taken.
+    if (index === current && !healed) {
+      const unseen = createElement("span.unseen", " (next or under way)");
+      return createElement("li.now", { "aria-current": "step" }, step, unseen);
+    }
+    const isDone = index <= current && actions <= acted;
+    const words = isDone ? "done" : current < steps.length ? "later" : "not taken";
+    return createElement(`li.${isDone ? "done" : "later"}`, step, createElement("span.unseen", ` (${words})`));
   });
   const facts = [`${id}, since ${timeOfDay(state_at, now)}`];
   if (dryRun) facts.push("dry run");
