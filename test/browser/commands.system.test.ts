@@ -145,6 +145,20 @@ test("a command to which the leader has not replied is not shown as executed", a
   await page.locator("dialog .problem").getByText("Not confirmed: the leader has not replied yet.").waitFor();
 });
 
+test("the reply to a command has local times, and one that is lost is not shown as failed", async () => {
+  const execute = async () => ok("no action is taken until 2026-11-21 05:00:00 UTC or resume");
+  const { page } = await openDaemon({ operators, execute });
+  await page.locator("#pause button:enabled").click();
+  await page.getByLabel("Operator token").fill(TOKEN);
+  await page.locator("dialog .primary").click();
+  await page.locator("#toast").getByText("no action is taken until 21 Nov 05:00:00 or resume").waitFor();
+  await page.route("**/api/v1/pause", (route) => route.abort());
+  await page.locator("#pause button:enabled").click();
+  await page.locator("dialog .primary").click();
+  const advice = "The command may have been executed. Check before you send it again.";
+  await page.locator("dialog .problem").getByText(`Not confirmed: the daemon does not respond. ${advice}`).waitFor();
+});
+
 test("a command that waits for its response can't be sent twice, and leaves the dialog of another one open", async () => {
   const reply = Promise.withResolvers<ReturnType<typeof ok<string>>>();
   const sent: string[][] = [];

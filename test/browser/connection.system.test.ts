@@ -105,6 +105,21 @@ test("a phone shows the mode and the lost connection", async () => {
   expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390);
 });
 
+test("the header fits all widths, also with a lost connection and a stored token", async () => {
+  const web = await startTestServer({ fleet: () => buildFleet([{ id: "a" }]), ...quietStatus() }, systemClock);
+  const { page } = await openPage("about:blank", { timezoneId: "UTC" });
+  await page.addInitScript(`sessionStorage.setItem("proxywarden.token", "open-sesame")`);
+  await page.goto(web.url);
+  await page.locator("#forget").waitFor();
+  await untilConnectionShows(page, "live");
+  await page.context().setOffline(true);
+  await page.locator("#connection").getByText("disconnected, as of").waitFor();
+  for (const width of [320, 720, 900]) {
+    await page.setViewportSize({ width, height: 800 });
+    expect(await page.evaluate<number>("document.documentElement.scrollWidth")).toBe(width);
+  }
+});
+
 test("data that the page can't show is named, and the commands stay enabled", async () => {
   let isReadable = false;
   const { status, budget } = quietStatus();
@@ -121,7 +136,7 @@ test("data that the page can't show is named, and the commands stay enabled", as
   const { page } = await openPage(web.url);
   await untilConnectionShows(page, "incomplete");
   const note = page.locator("#not-shown");
-  await note.getByText("The page can't show: limits, status.").waitFor();
+  await note.getByText("The page can't show: budget, status.").waitFor();
   expect(await note.textContent()).toContain("reload the page");
   expect(await page.locator("#pause button").isEnabled()).toBe(true);
   expect(await page.locator("#disconnected").isHidden()).toBe(true);
@@ -129,6 +144,16 @@ test("data that the page can't show is named, and the commands stay enabled", as
   isReadable = true;
   await untilConnectionShows(page, "live");
   expect(await note.isHidden()).toBe(true);
+});
+
+test("the response of a proxy is not reported as a daemon that does not respond", async () => {
+  const web = await startTestServer({ ...quietStatus() }, systemClock);
+  const { page } = await openPage(web.url, { timezoneId: "UTC" });
+  await untilConnectionShows(page, "live");
+  const badGateway = { status: 502, contentType: "text/html", body: "<h1>Bad Gateway</h1>" };
+  await page.route("**/api/v1/status", (route) => route.fulfill(badGateway));
+  const note = "The page shows the state as of 21 Nov 03:10:00: the response (HTTP 502) is not from the daemon.";
+  await page.locator("#disconnected").getByText(note).waitFor();
 });
 
 test("a fleet and a history that the page can't show are not live", async () => {

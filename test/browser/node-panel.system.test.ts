@@ -98,6 +98,11 @@ test("the panel keeps an explanation that can't be read again, and says that it 
   await page.unrouteAll({ behavior: "ignoreErrors" });
 });
 
+test("a time that an expression read is shown in the local time zone", async () => {
+  const { page } = await openPanel({ remediation: () => sampleRemediation() });
+  await page.locator("#panel .fields").getByText("21 Nov 02:40:00", { exact: true }).waitFor();
+});
+
 test("a closed policy opens when it begins to fire", async () => {
   let verdict: "true" | "false" = "false";
   const remediation = agingRemediation(({ policies: [policy], ...rest }) => ({

@@ -1,13 +1,9 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { UIDS } from "../../grafana/dashboard.ts";
-import type { Decision } from "../../src/model/remediation/episode.ts";
-import type { JournalQuery } from "../../src/model/remediation/journal.ts";
-import { waitUntil } from "../integration/wait-until.ts";
 import {
   emptyExplanation,
   emptyHistory,
-  heldDecision,
   idleRemediation,
   idleStatus,
   policyStatus,
@@ -20,64 +16,6 @@ import { openDaemon, useBrowser } from "./page-visit.ts";
 import { COLLECTOR_OFF } from "./quiet-daemon.ts";
 
 useBrowser();
-
-/** Decisions to hold nodes for `reason`, a second apart, oldest first. */
-const holds = (nodes: number, reason: "storm" | "window", afterSeconds: number): readonly Decision[] =>
-  Array.from({ length: nodes }, (_, index) => ({
-    ...heldDecision,
-    node: `node_${index}`,
-    policy: "offline",
-    at: SAMPLES_START_MS + 1_000 * (afterSeconds + index),
-    blockers: [{ reason, detail: `the detail of node_${index}` }],
-  }));
-
-/** Answers a query of rows as the journal does: newest first. */
-const answer = <Row>(rows: readonly Row[], at: (row: Row) => number, { until, limit }: JournalQuery) =>
-  rows
-    .filter((row) => at(row) <= (until ?? Number.POSITIVE_INFINITY))
-    .toSorted((one, other) => at(other) - at(one))
-    .slice(0, limit);
-
-test("the activity list distinguishes policies from statuses, groups equal holds, expands rows and loads older ones", async () => {
-  // Alternating reasons of two nodes don't form an incident.
-  const single = Array.from({ length: 450 }, (_, index): Decision => {
-    const [row] = holds(1, index % 2 ? "storm" : "window", 0);
-    return { ...row!, node: `node_${index % 2}`, at: SAMPLES_START_MS + 60_000 * index };
-  });
-  const incident = holds(12, "storm", 60 * 500);
-  const actions = [{ ...verifiedAction, node: "node_3", policy: "offline", answered: { operator: "alice", at: 0 } }];
-  const queries: JournalQuery[] = [];
-  const { page } = await openDaemon({
-    remediation: () => ({
-      ...idleRemediation,
-      decisions: async (query) => {
-        queries.push(query);
-        return answer([...single, ...incident], ({ at }) => at, query);
-      },
-      actions: async (query) => answer(actions, ({ createdAt }) => createdAt, query),
-    }),
-  });
-  const lines = page.locator("#activity > li");
-  await lines.nth(1).waitFor();
-  expect(await lines.first().innerText()).toMatch(/hold\s+12 nodes since .*\s+▸\s+policy offline\s+storm/);
-  await lines.first().getByRole("button", { name: "Details" }).click();
-  await lines.first().locator(".incident-nodes a").nth(11).waitFor();
-  expect(await lines.first().locator(".incident-nodes a").count()).toBe(12);
-  await lines.nth(1).getByRole("button", { name: "Details" }).click();
-  await lines.nth(1).locator(".guards").getByText("the detail of node_0").waitFor();
-  expect(await lines.nth(1).locator(".fields").innerText()).toContain("node.status");
-  // An incident, and each other decision.
-  await waitUntil("all older rows are loaded", async () => {
-    const older = page.locator("#activity-older:enabled");
-    if (await older.isVisible()) await older.click();
-    return (await lines.count()) === 1 + single.length + actions.length;
-  });
-  await page.locator("#activity-older").waitFor({ state: "hidden" });
-  expect(queries.length).toBeGreaterThan(2);
-  await page.locator("#activity-filter").getByRole("button", { name: "actions" }).click();
-  await waitUntil("only actions are shown", async () => (await lines.count()) === 1);
-  expect(await lines.first().innerText()).toContain("approved by alice");
-});
 
 test("banners name the operator, and link the section of the runbook and Grafana", async () => {
   const status = {
@@ -99,7 +37,7 @@ test("banners name the operator, and link the section of the runbook and Grafana
       ...idleRemediation,
       status: () => ({
         ...idleStatus,
-        paused: { at: SAMPLES_START_MS, reason: "a deploy", operator: "alice" },
+        paused: { at: SAMPLES_START_MS, reason: "A deploy.", operator: "alice" },
         breaker: { openedAt: SAMPLES_START_MS, nodes: 12, causes: "12 under high-cpu" },
         trust: [{ reason: "inventory_shrunk", detail: "300 of 500 nodes" }],
         stormUntil: SAMPLES_START_MS,
@@ -109,7 +47,7 @@ test("banners name the operator, and link the section of the runbook and Grafana
       }),
     }),
   });
-  await page.locator(".banner").getByText("03:00:00 by alice: a deploy").waitFor();
+  await page.locator(".banner").getByText("03:00:00 by alice: A deploy. All actions are on hold.").waitFor();
   await page.locator(".banner").getByText("connect ECONNREFUSED. Node data is from 03:05:00.").waitFor();
   await page.locator(".banner").getByText("The new configuration was rejected").waitFor();
   await page.locator(".banner").getByText("after 12 nodes had fired or been lost (12 under high-cpu).").waitFor();
@@ -128,6 +66,18 @@ test("banners name the operator, and link the section of the runbook and Grafana
   expect((await links())[0]).toBe("https://docs.example.net/runbook#proxywardennoleader");
   // A leader whose lease has ended is shown like a standby.
   expect(await page.locator(".banner b").last().textContent()).toBe("The journal can't be reached");
+});
+
+test("a leader whose lease has ended does not claim to show no fleet", async () => {
+  const status = {
+    ...(new LargeFleet(1).webDeps().status() as object),
+    leader: { is_this: false, name: null, url: null },
+    nodes: { total: 500 },
+    collectors: { nodes: { ...COLLECTOR_OFF, last_success_at: "2026-11-21T03:05:00.000Z" } },
+  };
+  const { page } = await openDaemon({ status: () => status });
+  const text = "The lease of this daemon has ended, so it neither polls nor acts. Node data is from 03:05:00.";
+  await page.locator(".banner").getByText(text).waitFor();
 });
 
 test("the panel of a held node says who or which policy holds it, since when and why", async () => {
@@ -181,14 +131,18 @@ test("before the first walk the page does not claim that every node is healthy, 
   await page.locator("#panel-title").getByText("gone").waitFor();
 });
 
-test("until the budget is read the page does not claim that there is no monthly limit", async () => {
-  const { page } = await openDaemon({
-    budget() {
-      throw new Error("this budget can't be read");
-    },
-  });
-  await page.locator("#connection").getByText("incomplete").waitFor();
-  expect(await page.locator('[data-k="tile Calls this month"] small').textContent()).toBe("not read yet");
+test("a fleet that is known to have no nodes is shown as empty, not as unknown", async () => {
+  const status = { ...(new LargeFleet(1).webDeps().status() as object), nodes_complete: false };
+  const { page } = await openDaemon({ fleet: () => buildFleet([]), status: () => status }, "/#?view=table");
+  await page.locator("#node-table-rows").getByText("No nodes are known yet.").waitFor();
+  status.nodes_complete = true;
+  await page.locator("#node-table-rows").getByText("The fleet has no nodes.").waitFor();
+  expect(await page.locator("#attention-none").textContent()).toBe("The fleet has no nodes.");
+  expect(await page.locator("#attention-count").textContent()).toBe("0 nodes");
+  expect(await page.locator('[data-k="tile Online"]').textContent()).toBe("Online–0 of 0 nodes");
+  expect(await page.locator('[data-k="tile Needs attention"] b').textContent()).toBe("0");
+  const counts = await page.locator("#legend b, #marks b").allTextContents();
+  expect(new Set(counts)).toEqual(new Set(["0"]));
 });
 
 test("a policy shows its counts, each once", async () => {
@@ -212,58 +166,6 @@ test("a policy shows its counts, each once", async () => {
     "4 unknown",
   ];
   expect(await counts.allTextContents()).toEqual(shown);
-});
-
-test("limits, ages and charts say what their numbers mean", async () => {
-  const category = {
-    configured: { requests: 100, burst: 200, window_seconds: 60 },
-    stated: null,
-    remaining_at_least: 179,
-    consecutive_refusals: 0,
-    next_poll: { in_seconds: 0, held_by: null },
-  };
-  const waiting = { ...category, next_poll: { in_seconds: null, held_by: "concurrency" } };
-  const planned = { interval_seconds: 900, fresh_seconds: 2_700, slowdown: 2.3, bound_by: "month" };
-  const details = { planned, age_seconds: { median: 20, max: 34 }, nodes_read: 12, failure: null };
-  const base = new LargeFleet(1).webDeps();
-  const at = Array.from({ length: 60 }, (_, index) => 1_800_000_000 + 10 * index);
-  const flat = (value: number) => at.map(() => value);
-  const { page } = await openDaemon({
-    status: () => ({
-      ...(base.status() as object),
-      nodes: { total: 1_000 },
-      collectors: { details, nodes: COLLECTOR_OFF },
-    }),
-    budget: () => ({ ...(base.budget() as object), categories: { node_management: category, waiting } }),
-    history: () => ({
-      step_seconds: 10,
-      at,
-      series: {
-        nodes: flat(1_000),
-        online: flat(993),
-        active_sessions: flat(4_321),
-        month_calls: flat(1),
-        node_management_left: flat(179),
-        session_monitoring_left: flat(900),
-      },
-    }),
-  });
-  expect(await page.locator("#budget .gauge").first().textContent()).toContain("179 left100 a minute, burst 200");
-  expect(await page.locator("#budget .gauge").nth(1).textContent()).toContain(
-    "· next call delayed by the limit on concurrent requests",
-  );
-  const fresh = page.locator("#fresh .gauge").first();
-  expect(await fresh.locator(".gauge-value").textContent()).toBe("34s");
-  const note = "12 of 1,000 read · every 15m · slowed down 2.3x by the plan's calls per month · median age 20s";
-  expect(await fresh.locator(".gauge-note").textContent()).toBe(note);
-  const chart = page.locator("#charts figure").first();
-  await chart.scrollIntoViewIfNeeded();
-  const box = (await chart.locator(".u-over").boundingBox())!;
-  await page.mouse.move(box.x + box.width - 5, box.y + 20);
-  await chart.locator(".tip").getByText("· not online 7").waitFor();
-  // No sample is near: the daemon is younger than the hour that the axis shows.
-  await page.mouse.move(box.x + 5, box.y + 20);
-  await chart.locator(".tip").waitFor({ state: "hidden" });
 });
 
 test("the banner about an incomplete inventory offers to accept it only if the list was read to its end", async () => {

@@ -1,10 +1,13 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { SECOND_MS } from "../../src/base/duration.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
+import { startTestServer } from "../web/http/test-server.ts";
 import { LargeFleet } from "./large-fleet.ts";
-import { openDaemon, useBrowser } from "./page-visit.ts";
+import { openDaemon, openPage, useBrowser } from "./page-visit.ts";
+import { quietStatus } from "./quiet-daemon.ts";
 
 useBrowser();
 
@@ -169,6 +172,9 @@ test("the keyboard opens commands, finds nodes and moves the focus to the search
   await page.keyboard.press("Enter");
   expect(await page.locator("#dialog").isVisible()).toBe(false);
   await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("option", { name: "Change the theme" }).waitFor();
+  await page.keyboard.press("Escape");
   // In a low window, the chosen command is scrolled into view.
   await page.setViewportSize({ width: 720, height: 360 });
   await page.keyboard.press("Control+k");
@@ -182,4 +188,55 @@ test("the keyboard opens commands, finds nodes and moves the focus to the search
   await page.keyboard.type("a/b");
   expect(await page.locator("#search").inputValue()).toBe("a/b");
   expect(pageErrors.filter((error) => !error.includes("404"))).toEqual([]);
+});
+
+test("the search field shows the filter after a command that replaces it", async () => {
+  const { page } = await openDaemon();
+  const field = page.locator("#search");
+  await field.fill("node_4");
+  await page.locator("#filter").getByText("111 of 500 nodes").waitFor();
+  await page.keyboard.press("Control+k");
+  await page.getByRole("option", { name: "Show all nodes" }).click();
+  await page.locator("#filter span").waitFor({ state: "detached" });
+  expect(await field.inputValue()).toBe("");
+  await page.goBack();
+  await page.locator("#filter").getByText("111 of 500 nodes").waitFor();
+  expect(await field.inputValue()).toBe("node_4");
+});
+
+test("the page works if the browser blocks storage", async () => {
+  const { page, pageErrors } = await openPage("about:blank");
+  await page.addInitScript(`for (const name of ["localStorage", "sessionStorage"])
+    Object.defineProperty(globalThis, name, { get() { throw new Error("storage is blocked"); } });`);
+  const web = await startTestServer({ fleet: () => buildFleet([{ id: "a" }]), ...quietStatus() }, systemClock);
+  await page.goto(web.url);
+  await page.getByRole("button", { name: "Theme: system" }).click();
+  await page.getByRole("button", { name: "Theme: light" }).waitFor();
+  await page.getByRole("button", { name: "table" }).click();
+  await page.locator("#node-table-rows").getByText("name of a").waitFor();
+  expect(pageErrors).toEqual([]);
+});
+
+/** Returns the opacity of the painted cell of a node. Cells that are filtered out are almost transparent. */
+const opacityOf = (page: Page, index: number) =>
+  page.evaluate<number>(`(() => {
+    const canvas = document.querySelector("#canvas");
+    const pitch = 20 * devicePixelRatio;
+    return canvas.getContext("2d").getImageData(${index} * pitch + pitch / 2, pitch / 2, 1, 1).data[3];
+  })()`);
+
+test("the grid follows the filter after the same revision of the fleet was read again", async () => {
+  let fleet = buildFleet([{ id: "a" }, { id: "b", status: "offline" }]);
+  const { page } = await openDaemon({ fleet: () => fleet }, "/#?status=offline");
+  const untilLive = () => page.locator("#connection").getByText("live", { exact: true }).waitFor();
+  await waitUntil("the online node is dimmed", async () => (await opacityOf(page, 0)) < 128);
+  await untilLive();
+  const read = page.waitForResponse("**/api/v1/fleet");
+  // After a failed request, the page reads everything again.
+  await page.route("**/api/v1/status", (route) => route.abort(), { times: 1 });
+  await read;
+  await untilLive();
+  fleet = withStatus(fleet, { 0: "offline" });
+  await page.locator("#filter").getByText("2 of 2 nodes").waitFor();
+  await waitUntil("the node is not dimmed any more", async () => (await opacityOf(page, 0)) > 128);
 });

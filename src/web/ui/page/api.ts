@@ -83,13 +83,18 @@ export async function postCommand(
 }
 
 async function request<T>(path: string, init: RequestInit, timeoutMs: number): Promise<ApiResult<T>> {
+  let status = 0;
   try {
     const response = await fetch(`api/v1/${path}`, { ...init, signal: AbortSignal.timeout(timeoutMs) });
+    status = response.status;
     const value: unknown = await response.json();
-    if (response.ok && response.status !== 202) return { ok: true, value: value as T };
+    if (response.ok && status !== 202) return { ok: true, value: value as T };
     const message = (value as { message?: unknown } | null)?.message;
-    return { ok: false, error: { status: response.status, message: String(message ?? response.statusText) } };
-  } catch {
-    return { ok: false, error: { status: 0, message: "the daemon does not respond" } };
+    return { ok: false, error: { status, message: String(message ?? response.statusText) } };
+  } catch (error) {
+    // A proxy between the browser and the daemon responds in HTML.
+    const isOther = error instanceof SyntaxError;
+    const message = isOther ? `the response (HTTP ${status}) is not from the daemon` : "the daemon does not respond";
+    return { ok: false, error: { status: 0, message } };
   }
 }

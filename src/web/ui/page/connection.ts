@@ -42,8 +42,8 @@ export class Connection {
     document.body.classList.toggle("is-disconnected", isLost);
     byId<HTMLButtonElement>("activity-older").disabled = isLost;
     document.title = isLost ? "(disconnected) proxywarden" : "proxywarden";
-    const data = asOf === "" ? "" : ` The page shows the state ${asOf}.`;
-    const text = isLost ? `No data: ${problem}.${data} Commands are disabled; the page reconnects automatically.` : "";
+    const data = asOf === "" ? "No data" : `The page shows the state ${asOf}`;
+    const text = isLost ? `${data}: ${problem}. Commands are disabled; the page reconnects automatically.` : "";
     showNote("disconnected", text);
     const names = [...notShown].sort().join(", ");
     const advice = "It tries again. If the daemon was upgraded, reload the page.";

@@ -1,4 +1,4 @@
-// Formats of numbers, durations and times, the same on the page and in the CLI.
+// Formats of numbers, durations and times. The CLI formats numbers and durations in the same way, but times in UTC.
 
 const grouped = new Intl.NumberFormat("en-US");
 
@@ -70,6 +70,16 @@ export function timeOfDay(at: string, now = Date.now()): string {
   const isThisYear = date.getFullYear() === new Date(now).getFullYear();
   return `${(isThisYear ? day : dayOfYear).format(date)} ${clock.format(date)}`;
 }
+
+/** Times in UTC, in ISO 8601 or as in the daemon's messages: `2026-11-21 03:12:44 UTC`. */
+const UTC_TIMES = /(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:\.\d+)?)(?:Z| UTC)/g;
+
+/** Replaces times in UTC in a text with the time of day in the local time zone. */
+export const withLocalTimes = (text: string, now = Date.now()): string =>
+  text.replace(UTC_TIMES, (time, day: string, clockTime: string) => {
+    const at = `${day}T${clockTime}Z`;
+    return Number.isNaN(Date.parse(at)) ? time : timeOfDay(at, now);
+  });
 
 /**
  * Formats the period of a pause or hold, such as `since 03:00:00 by alice, until 05:00:00`. Null means no operator or no

@@ -92,7 +92,12 @@ export class LiveData {
     this.#refreshAll();
   }
 
-  /** Reads status, limits, policies and approvals soon. */
+  /** The fleet, or null if it is not known yet: it is empty, and no walk of the node list has completed. */
+  get knownFleet(): FleetModel | null {
+    return this.fleet?.cells.length === 0 && !this.status?.nodes_complete ? null : this.fleet;
+  }
+
+  /** Reads status, budget, policies and approvals soon. */
   readonly refreshStatus = batched(async () => {
     const [status, budget, policies, waiting] = await Promise.all([
       getJson<Status>("status"),
@@ -112,7 +117,7 @@ export class LiveData {
     }
     const now = Date.parse(dataAt);
     this.status = status.value;
-    void this.#show("limits", budget, (value) => {
+    void this.#show("budget", budget, (value) => {
       this.budget = value;
       this.#listener.budget(value, now);
     });

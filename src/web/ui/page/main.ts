@@ -66,7 +66,10 @@ const data = new LiveData({
     showBanners(status);
     showFreshness(status);
     panel.setStatus(status);
-    showTiles(data.fleet, status, data.budget, view);
+    showTiles(data.knownFleet, status, data.budget, view);
+    // The status says whether an empty fleet is known.
+    if (data.fleet?.cells.length === 0) showFleet(data.fleet);
+    activity.followDay();
     panel.refresh(null);
   },
   // The panel may cover the note that the connection is lost, so it shows that too.
@@ -84,19 +87,21 @@ const data = new LiveData({
 
 /** Updates the counts and lists that depend on the statuses and marks of nodes. */
 function showFleet(fleet: FleetModel): void {
-  showLegend(fleet, view, (filter) => navigate({ ...filter, page: 1 }));
-  showTiles(fleet, data.status, data.budget, view);
+  const isKnown = data.knownFleet !== null;
+  showLegend(fleet, isKnown, view, (filter) => navigate({ ...filter, page: 1 }));
+  showTiles(data.knownFleet, data.status, data.budget, view);
   const passes = compileFilter(fleet, view);
   const nodes = passes === null ? fleet.indexes : fleet.indexes.filter((index) => passes(fleet.cells[index]!));
-  showNodesNeedingAttention(fleet, nodes, view, navigate);
-  if (view.view === "table") table.show(fleet, nodes, view.tableOrder);
+  showNodesNeedingAttention(fleet, isKnown, nodes, view, navigate);
+  if (view.view === "table") table.show(fleet, isKnown, nodes, view.tableOrder);
   showSearchResults(fleet, view.search);
   showFilterCount(passes === null ? null : nodes.length, fleet.cells.length);
 }
 
 /** Shows the view that the address describes. */
 function showView(): void {
-  if (document.activeElement !== search) search.value = view.search;
+  // While the user types, the field may also have blanks around the text.
+  if (search.value.trim() !== view.search) search.value = view.search;
   activity.show(view.activity, (kind) => navigate({ activity: kind }));
   for (const id of ["grid", "grid-help"]) byId(id).hidden = view.view !== "grid";
   byId("node-table").hidden = view.view !== "table";
@@ -121,10 +126,7 @@ function showFilter(): void {
 
 /** Shows how many nodes pass the filter, and a button that removes it. Null means that there is no filter. */
 function showFilterCount(count: number | null, total: number): void {
-  const clear = () => {
-    search.value = "";
-    navigate(onlyFilter({}));
-  };
+  const clear = () => navigate(onlyFilter({}));
   fill(byId("filter"), [count, total], () => {
     if (count === null) return [];
     const text = `${formatCount(count)} of ${countNoun(total, "node")}`;
@@ -170,7 +172,6 @@ byId("commands").addEventListener("click", showPalette);
 byId("tiles").addEventListener("click", () => {
   if (PHONE.matches && view.view === "grid") byId("attention-card").scrollIntoView();
 });
-search.value = view.search;
 search.addEventListener("input", () => adjust({ search: search.value.trim(), page: 1 }));
 search.addEventListener("focus", () => showSearchResults(data.fleet, view.search));
 byId("search-box").addEventListener("focusout", () => setTimeout(() => showSearchResults(data.fleet, view.search)));

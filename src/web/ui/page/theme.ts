@@ -1,4 +1,5 @@
 import { byId } from "./dom.ts";
+import { readStored, store } from "./storage.ts";
 
 const THEMES = ["auto", "light", "dark"] as const;
 type Theme = (typeof THEMES)[number];
@@ -13,7 +14,7 @@ const THEME_BUTTONS: Readonly<Record<Theme, readonly [sign: string, label: strin
 /** Applies the stored theme, and lets the button switch it. `onChange` is called after the colors changed. */
 export function startTheme(onChange: () => void): void {
   const button = byId("theme");
-  let theme = THEMES.find((known) => known === localStorage.getItem(KEY)) ?? "auto";
+  let theme = THEMES.find((known) => known === readStored("localStorage", KEY)) ?? "auto";
   const applyTheme = () => {
     const [sign, label] = THEME_BUTTONS[theme];
     document.documentElement.dataset.theme = theme;
@@ -24,7 +25,7 @@ export function startTheme(onChange: () => void): void {
   applyTheme();
   button.addEventListener("click", () => {
     theme = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]!;
-    localStorage.setItem(KEY, theme);
+    store("localStorage", KEY, theme);
     applyTheme();
     onChange();
   });

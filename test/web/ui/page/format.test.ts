@@ -11,6 +11,7 @@ import {
   formatUptime,
   humanize,
   timeOfDay,
+  withLocalTimes,
 } from "../../../../src/web/ui/page/format.ts";
 
 test.each([
@@ -68,6 +69,16 @@ test("a time of another day or year has its date", () => {
   expect(timeOfDay(at(2026, 21), now)).toBe("03:00:00");
   expect(timeOfDay(at(2026, 20), now)).toBe("20 Nov 03:00:00");
   expect(timeOfDay(at(2027, 21), now)).toBe("21 Nov 2027 03:00:00");
+});
+
+test("times in UTC in a text become local ones, and what only looks like a time stays", () => {
+  const local = new Date(2026, 10, 21, 3, 5);
+  const now = local.getTime() + 60_000;
+  const iso = local.toISOString();
+  const message = `${iso.slice(0, 19).replace("T", " ")} UTC`;
+  expect(withLocalTimes(`from ${iso} to ${message} or release`, now)).toBe("from 03:05:00 to 03:05:00 or release");
+  const other = "version 2026-11-21, 2026-99-99 99:99:99 UTC";
+  expect(withLocalTimes(other, now)).toBe(other);
 });
 
 test("the uptime of a node is a duration", () => {

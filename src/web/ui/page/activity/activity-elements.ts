@@ -1,6 +1,6 @@
 import type { DecisionView } from "../../../api/row-views.ts";
 import { type Child, createButton, createElement, definitions, nodeLink } from "../dom.ts";
-import { countNoun, humanize, timeOfDay, withNodeName } from "../format.ts";
+import { countNoun, humanize, timeOfDay, withLocalTimes, withNodeName } from "../format.ts";
 import type { ActivityLine } from "./activity-lines.ts";
 import { type Incident, latestByNode } from "./incidents.ts";
 
@@ -18,7 +18,7 @@ export function lineElement(line: ActivityLine, view: LineView): HTMLElement {
   const detail = node === null ? line.detail : withNodeName(line.detail, node, view.nameOf(node));
   const source = policy === null ? null : policyElement(policy, line.isDryRun);
   return expandable(line, view, title, detailElement(detail, blockers, source), () => [
-    createElement("dl.fields", ...definitions(line.facts)),
+    createElement("dl.fields", ...definitions(line.facts.map(([name, value]) => [name, withLocalTimes(value)]))),
     blockers.length === 0 ? null : blockerList("Reasons for the hold", blockers),
   ]);
 }
@@ -37,7 +37,7 @@ export function incidentElement(incident: Incident, view: LineView): HTMLElement
     createElement(
       "ul.incident-nodes",
       ...nodes.map(({ node, at, blockers }) => {
-        const hold = ` ${timeOfDay(at)}, ${blockers.map(({ detail }) => detail).join("; ")}`;
+        const hold = withLocalTimes(` ${at}, ${blockers.map((blocker) => blocker.detail).join("; ")}`);
         return createElement("li", nodeLink(node!, view.nameOf(node!), key), createElement("span.muted", hold));
       }),
     ),
@@ -87,9 +87,9 @@ export function detailElement(
   const reasons = blockers.flatMap((blocker, index) => [
     index === 0 ? "" : " · ",
     createElement("b", humanize(blocker.reason)),
-    ` ${blocker.detail}`,
+    ` ${withLocalTimes(blocker.detail)}`,
   ]);
-  return createElement("span.detail.muted", policy, detail, ...reasons);
+  return createElement("span.detail.muted", policy, withLocalTimes(detail), ...reasons);
 }
 
 /** Creates a list of blockers, with how each ends if known. */
@@ -102,6 +102,6 @@ export const blockerList = (
     { "aria-label": label },
     ...blockers.map(({ reason, detail, ends }) => {
       const text = ends === undefined ? detail : `${detail}; ends ${ends}`;
-      return createElement("li", createElement("b", humanize(reason)), createElement("span", text));
+      return createElement("li", createElement("b", humanize(reason)), createElement("span", withLocalTimes(text)));
     }),
   );

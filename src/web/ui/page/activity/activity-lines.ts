@@ -1,5 +1,5 @@
 import type { ActionView, DecisionView, OperatorCommandView, RequestView } from "../../../api/row-views.ts";
-import { actionState, formatDuration, formatFields, humanize, timeOfDay } from "../format.ts";
+import { actionState, formatDuration, formatFields, humanize } from "../format.ts";
 
 /** The kinds of rows, by the name of their route. */
 export type RowKind = "actions" | "decisions" | "orders";
@@ -25,7 +25,7 @@ export interface ActivityLine {
   readonly detail: string;
   /** Every blocker. Empty if nothing holds the node. */
   readonly blockers: DecisionView["blockers"];
-  /** Names and values that an open line shows. */
+  /** Names and values that an open line shows. Times are in UTC. */
   readonly facts: readonly (readonly [name: string, value: string])[];
 }
 
@@ -86,7 +86,7 @@ export function actionLine(row: ActionView): ActivityLine {
     facts: [
       ["action", `${row.id}, step ${row.step + 1} of ${row.episode}`],
       ...(row.operator === null ? [] : [["operator", row.operator] as const]),
-      ...times.flatMap(([name, at]) => (at === null ? [] : [[name, timeOfDay(at)] as const])),
+      ...times.flatMap(([name, at]) => (at === null ? [] : [[name, at] as const])),
       ...evidenceFacts(row.evidence),
     ],
   };
@@ -120,7 +120,7 @@ export const evidenceText = ({ fields, observed_at }: DecisionView["evidence"]):
 
 const evidenceFacts = ({ fields, observed_at }: DecisionView["evidence"]) => [
   ...formatFields(fields, observed_at),
-  ["observed", timeOfDay(observed_at)] as const,
+  ["observed", observed_at] as const,
 ];
 
 /** Returns what an action does in a few words. */

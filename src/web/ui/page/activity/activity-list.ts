@@ -20,6 +20,8 @@ export class ActivityList {
   readonly #open = new Set<string>();
   /** Elements by the key of their line, with their displayed content as JSON. */
   #elements = new Map<string, { readonly shows: string; readonly element: HTMLElement }>();
+  /** The day on which the list was painted last. */
+  #day = "";
   #kind: ViewState["activity"] = "all";
   #shownMax = LINES_PER_PAGE;
   #isReadingOlder = false;
@@ -56,6 +58,11 @@ export class ActivityList {
     if (this.#frame === 0) this.#frame = requestAnimationFrame(() => this.#paint());
   }
 
+  /** Paints the list again on another day, because lines of earlier days show their date. */
+  followDay(): void {
+    if (this.#day !== today()) this.repaint();
+  }
+
   async #showOlder(): Promise<void> {
     if (this.#isReadingOlder) return;
     this.#isReadingOlder = true;
@@ -74,29 +81,32 @@ export class ActivityList {
 
   #paint(): void {
     this.#frame = 0;
+    this.#day = today();
     this.#rows.dropOldest();
     const items = this.#items();
     const shown = items.slice(0, this.#shownMax);
     const elements = new Map(shown.map((item) => [item.key, this.#elementOf(item)] as const));
     this.#elements = elements;
-    const none =
-      this.#kind === "all"
-        ? "No activity yet. Decisions, actions and operator commands appear here."
-        : `No ${KIND_LABELS[this.#kind] ?? this.#kind} yet.`;
     keepChildren(
       this.#list,
       shown.length === 0
-        ? [createElement("li.empty.muted", none)]
+        ? [createElement("li.empty.muted", this.#emptyText())]
         : [...elements.values()].map(({ element }) => element),
     );
     this.#older.hidden = shown.length === items.length && !this.#rows.hasOlder(this.#kind);
+  }
+
+  #emptyText(): string {
+    if (!this.#rows.isKnown(this.#kind)) return "Not read yet.";
+    if (this.#kind !== "all") return `No ${KIND_LABELS[this.#kind] ?? this.#kind} yet.`;
+    return "No activity yet. Decisions, actions and operator commands appear here.";
   }
 
   #elementOf(item: ActivityLine | Incident) {
     const isOpen = isOpenItem(item, this.#open);
     const names =
       "lines" in item ? item.lines.map(({ node }) => this.#nameOf(node!)) : item.node && this.#nameOf(item.node);
-    const shows = JSON.stringify([item, isOpen, names]);
+    const shows = JSON.stringify([item, isOpen, names, this.#day]);
     const known = this.#elements.get(item.key);
     if (known?.shows === shows) return known;
     const onToggle = () => {
@@ -109,3 +119,5 @@ export class ActivityList {
     return { shows, element: "lines" in item ? incidentElement(item, view) : lineElement(item, view) };
   }
 }
+
+const today = (): string => new Date().toDateString();

@@ -19,6 +19,12 @@ export async function readRows(kind: RowKind, until: string | null): Promise<rea
   return answer.ok ? answer.value.data.map(LINE_BY_KIND[kind]) : null;
 }
 
+/** Orders lines from the newest to the oldest. Those of the same time are ordered by key, however they arrived. */
+function compareLines(one: ActivityLine, other: ActivityLine): number {
+  if (one.at === other.at) return one.key < other.key ? -1 : 1;
+  return one.at < other.at ? 1 : -1;
+}
+
 /** Rows of a kind that were read. All rows from `oldest` to the newest are known. */
 interface RowStream {
   /** Time of the newest row of the last {@link ActivityRows.load}, or null if there was none. */
@@ -83,10 +89,14 @@ export class ActivityRows {
     });
   }
 
+  /** Returns whether rows of all chosen kinds were read. */
+  isKnown(choice: Choice): boolean {
+    return this.#incompleteStreams(choice).every(([, { oldest }]) => oldest !== null);
+  }
+
   /** Returns whether older rows of the chosen kinds can be read. */
   hasOlder(choice: Choice): boolean {
-    const incomplete = this.#incompleteStreams(choice);
-    return incomplete.length > 0 && incomplete.every(([, { oldest }]) => oldest !== null);
+    return this.#incompleteStreams(choice).length > 0 && this.isKnown(choice);
   }
 
   /** Returns the lines of the chosen kinds, newest first, back to the time since which all of them are known. */
@@ -94,7 +104,7 @@ export class ActivityRows {
     const since = this.#knownSince(choice);
     return [...this.#lines.values()]
       .filter(({ kind, storedAt }) => (choice === "all" || choice === kind) && storedAt >= since)
-      .sort((one, other) => (one.at < other.at ? 1 : -1));
+      .sort(compareLines);
   }
 
   /** Drops the oldest lines while there are too many. They can be read again. */

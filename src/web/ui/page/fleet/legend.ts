@@ -6,15 +6,15 @@ import { REMEDIATION_STATES } from "./remediation-states.ts";
 import { glyphElement, ringElement } from "./status-icon.ts";
 
 /**
- * Shows the statuses and the remediation states with their icons and counts. Each is a button that filters. The counts
- * of a fleet without nodes are shown as unknown.
+ * Shows the statuses and the remediation states with their icons and counts, which are a dash unless the fleet `isKnown`.
+ * Each is a button that filters.
  */
 export function showLegend(
   fleet: FleetModel,
+  isKnown: boolean,
   { status, remediation }: NodeFilter,
   onChoose: (change: Partial<NodeFilter>) => void,
 ): void {
-  const isKnown = fleet.cells.length > 0;
   const statuses = fleet.statuses.map((name) => ({
     name,
     label: humanize(name),

@@ -14,6 +14,7 @@ import {
   formatUptime,
   humanize,
   timeOfDay,
+  withLocalTimes,
 } from "../format.ts";
 
 /** Usage above this is shown as high, as on the Grafana dashboards. */
@@ -141,7 +142,7 @@ function stepsElement({ episode, steps }: PolicyExplanationView, now: number): C
 }
 
 function fieldsElement({ fields, unknowns }: PolicyExplanationView): Child {
-  const known = formatFields(fields, null);
+  const known = formatFields(fields, null).map(([name, value]) => [name, withLocalTimes(value)] as const);
   if (known.length + unknowns.length === 0) return null;
   return createElement(
     "dl.fields",

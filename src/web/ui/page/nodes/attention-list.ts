@@ -3,7 +3,7 @@ import { countNodes, type FleetModel, selectNodes } from "../fleet/fleet.ts";
 import { type NodeOrder, sortNodes } from "../fleet/node-order.ts";
 import { needsAttention } from "../fleet/remediation-states.ts";
 import { countNoun, formatCount } from "../format.ts";
-import { NodeRows, showHeader } from "./node-rows.ts";
+import { NodeRows, noNodesText, showHeader } from "./node-rows.ts";
 
 /** Settings of the list (see {@link ViewState}). */
 interface AttentionView {
@@ -15,9 +15,13 @@ const NODES_PER_PAGE = 15;
 
 const rows = new NodeRows();
 
-/** Shows a page of the list of nodes that need attention. Of these, only nodes with an index in `filtered` are listed. */
+/**
+ * Shows a page of the list of nodes that need attention. Of these, only nodes with an index in `filtered` are listed.
+ * Unless the fleet `isKnown`, the list does not claim that no node needs attention.
+ */
 export function showNodesNeedingAttention(
   fleet: FleetModel,
+  isKnown: boolean,
   filtered: Uint32Array,
   { attentionOrder, page: wantedPage }: AttentionView,
   navigate: (change: Partial<AttentionView>) => void,
@@ -29,12 +33,11 @@ export function showNodesNeedingAttention(
   const page = Math.min(wantedPage, pages);
   const shown = nodes.subarray((page - 1) * NODES_PER_PAGE, page * NODES_PER_PAGE);
   const matching = all === nodes.length ? "" : `${formatCount(nodes.length)} of `;
-  const isKnown = fleet.cells.length > 0;
   byId("attention-count").textContent = isKnown ? `${matching}${countNoun(all, "node")}` : "";
   showHeader(byId("attention-head"), attentionOrder, (order) => navigate({ attentionOrder: order, page: 1 }));
   byId("attention-table").hidden = shown.length === 0;
   byId("attention-none").hidden = shown.length > 0;
-  const healthy = isKnown ? "Every node is online or in maintenance." : "No nodes are known yet.";
+  const healthy = fleet.cells.length === 0 ? noNodesText(isKnown) : "Every node is online or in maintenance.";
   byId("attention-none").textContent = all === 0 ? healthy : "No node that needs attention matches the filter.";
   keepChildren(byId("attention"), rows.rowsOf(fleet, shown));
   fill(byId("attention-pager"), [page, pages], () => (pages === 1 ? [] : pagerElements(page, pages, navigate)));

@@ -18,6 +18,10 @@ const COLUMNS: readonly (readonly [column: SortColumn, title: string])[] = [
 /** Number of columns. */
 export const COLUMN_COUNT = COLUMNS.length;
 
+/** Returns the text of a list for a fleet without nodes, which is not known until the node list has been read. */
+export const noNodesText = (isKnown: boolean): string =>
+  isKnown ? "The fleet has no nodes." : "No nodes are known yet.";
+
 /** Shows the column titles, which are buttons that sort. A second press reverses the order. */
 export function showHeader(head: HTMLElement, order: NodeOrder | null, onSort: (order: NodeOrder) => void): void {
   fill(head, order, () => {

@@ -1,7 +1,7 @@
 import { byId, createElement, keepChildren } from "../dom.ts";
 import type { FleetModel } from "../fleet/fleet.ts";
 import { type NodeOrder, sortNodes } from "../fleet/node-order.ts";
-import { COLUMN_COUNT, NodeRows, showHeader } from "./node-rows.ts";
+import { COLUMN_COUNT, NodeRows, noNodesText, showHeader } from "./node-rows.ts";
 
 /** Height of a row in CSS pixels (see `tbody tr` in node-lists.css). */
 const ROW_HEIGHT = 30;
@@ -20,6 +20,7 @@ export class NodeTable {
   readonly #onSort: (order: NodeOrder) => void;
   #fleet: FleetModel | null = null;
   #nodes: Uint32Array = new Uint32Array();
+  #isKnown = false;
   #frame = 0;
   /** Height and scroll position of the box, which are kept because reading them can force a layout of the page. */
   #height = 0;
@@ -32,9 +33,13 @@ export class NodeTable {
     new ResizeObserver(() => this.#measure()).observe(this.#box);
   }
 
-  /** Shows the nodes with these indexes in an order. Null means region, country and name. */
-  show(fleet: FleetModel, nodes: Uint32Array, order: NodeOrder | null): void {
+  /**
+   * Shows the nodes with these indexes in an order. Null means region, country and name. `isKnown` says whether the
+   * fleet is known.
+   */
+  show(fleet: FleetModel, isKnown: boolean, nodes: Uint32Array, order: NodeOrder | null): void {
     this.#fleet = fleet;
+    this.#isKnown = isKnown;
     this.#nodes = order === null ? nodes : sortNodes(fleet, nodes, order);
     showHeader(byId("node-table-head"), order, this.#onSort);
     byId("node-table-count").setAttribute("aria-rowcount", String(this.#nodes.length + 1));
@@ -61,7 +66,7 @@ export class NodeTable {
     for (const [at, row] of rows.entries()) row.setAttribute("aria-rowindex", String(first + at + 2));
     this.#above.cell.style.height = `${first * ROW_HEIGHT}px`;
     this.#below.cell.style.height = `${(this.#nodes.length - end) * ROW_HEIGHT}px`;
-    this.#none.textContent = fleet.cells.length === 0 ? "No nodes are known yet." : "No node matches the filter.";
+    this.#none.textContent = fleet.cells.length === 0 ? noNodesText(this.#isKnown) : "No node matches the filter.";
     keepChildren(this.#body, [this.#above.row, ...(rows.length === 0 ? [this.#noneRow] : rows), this.#below.row]);
   }
 }

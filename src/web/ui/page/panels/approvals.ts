@@ -30,7 +30,7 @@ export function approvalElement(action: ActionView, name: string, now: number): 
   const approve = {
     path: `${path}/approve`,
     name: "Approve",
-    meaning: `The ${label} of ${name} (${id}) is sent as soon as nothing else holds it.`,
+    meaning: `The ${label} of ${name} (${id}) is sent as soon as nothing else holds the node.`,
   };
   const reject = {
     path: `${path}/reject`,

@@ -1,6 +1,6 @@
 import type { Collector, Status } from "../api.ts";
 import { byId, createElement, fill } from "../dom.ts";
-import { countNoun, humanize, sinceText, timeOfDay } from "../format.ts";
+import { countNoun, humanize, sinceText, timeOfDay, withLocalTimes } from "../format.ts";
 import { commandButton, type OperatorCommand } from "./command-buttons.ts";
 import { acceptInventory, resetBreaker, resume } from "./daemon-commands.ts";
 
@@ -22,13 +22,15 @@ const DAEMON_DASHBOARD = "/d/proxywarden-daemon";
 
 /** Shows the conditions that hold all actions or that an operator must know about, with the command that ends each. */
 export function showBanners(status: Status): void {
-  const banners = bannersOf(status);
+  const now = Date.parse(status.now);
+  const banners = bannersOf(status).map((banner) => ({ ...banner, text: withLocalTimes(banner.text, now) }));
   fill(byId("banners"), [banners, status.links], () => banners.map((banner) => bannerElement(banner, status.links)));
 }
 
 function bannersOf({
   remediation,
   leader,
+  nodes,
   collectors,
   config_rejected_at: rejectedAt,
   now: at,
@@ -36,7 +38,11 @@ function bannersOf({
   const now = Date.parse(at);
   const isStandby = leader !== null && !leader.is_this;
   const banners: Banner[] = [];
-  if (isStandby) {
+  if (isStandby && nodes !== null) {
+    const readAt = collectors.nodes.last_success_at;
+    const text = `The lease of this daemon has ended, so it neither polls nor acts. ${nodesText(readAt, now)}`;
+    banners.push({ tone: "hold", title: "Not leading", text, alert: "ProxywardenNoLeader" });
+  } else if (isStandby) {
     const text = `The leader is ${leader.name ?? "not known"}. Only the leader shows the fleet and the limits. The rest is read from the journal, and commands are forwarded.`;
     banners.push({ tone: "hold", title: "Standby", text, alert: "ProxywardenNoLeader", leader: leader.url });
   }
@@ -44,7 +50,7 @@ function bannersOf({
   if (!isStandby && failure !== null) banners.push(nodesBanner(failure, collectors.nodes.last_success_at, now));
   if (remediation.paused !== null) {
     const { at: pausedAt, until, reason, operator } = remediation.paused;
-    const text = `${sinceText(pausedAt, operator, until, now)}: ${reason}. All actions are on hold.`;
+    const text = `${sinceText(pausedAt, operator, until, now)}: ${sentence(reason)} All actions are on hold.`;
     banners.push({ tone: "wait", title: "Paused", text, command: resume, alert: "ProxywardenPaused" });
   }
   if (remediation.breaker !== null) {
@@ -71,7 +77,7 @@ function bannersOf({
     banners.push({ tone: "wait", title, text, alert: "ProxywardenConfigReloadFailed" });
   }
   if (remediation.round_failure !== null) {
-    const text = `${remediation.round_failure}. The log has the details.`;
+    const text = `${sentence(remediation.round_failure)} The log has the details.`;
     banners.push({ tone: "bad", title: "Remediation has stalled", text, alert: "ProxywardenRemediationStalled" });
   }
   if (remediation.journal !== null) {
@@ -82,22 +88,31 @@ function bannersOf({
   return banners;
 }
 
+/** Ends a text, such as the reason of an operator, with a period if it has none. */
+const sentence = (text: string): string => (/[.!?]$/.test(text) ? text : `${text}.`);
+
 /** Returns the banner about nodes that can't be read. `readAt` is the end of the last walk that succeeded, or null. */
 function nodesBanner(
   { reason, message }: NonNullable<Collector["failure"]>,
   readAt: string | null,
   now: number,
 ): Banner {
-  const at = readAt === null ? null : timeOfDay(readAt, now);
   const banner = { tone: "bad", alert: "ProxywardenBlind" } as const;
   if (reason === "incomplete") {
     // The nodes that the walk has shown are up to date.
-    const last = at === null ? "No walk has read all of it yet." : `The last walk that read all of it ended at ${at}.`;
-    return { ...banner, title: "The node list is incomplete", text: `${message}. ${last}` };
+    const last =
+      readAt === null
+        ? "No walk has read all of it yet."
+        : `The last walk that read all of it ended at ${timeOfDay(readAt, now)}.`;
+    return { ...banner, title: "The node list is incomplete", text: `${sentence(message)} ${last}` };
   }
-  const asOf = at === null ? "No data yet." : `Node data is from ${at}.`;
-  return { ...banner, title: "The nodes can't be read", text: `${humanize(reason)}: ${message}. ${asOf}` };
+  const text = `${humanize(reason)}: ${sentence(message)} ${nodesText(readAt, now)}`;
+  return { ...banner, title: "The nodes can't be read", text };
 }
+
+/** Returns how old the data of nodes is. `readAt` is the end of the last walk that succeeded, or null. */
+const nodesText = (readAt: string | null, now: number): string =>
+  readAt === null ? "No data yet." : `Node data is from ${timeOfDay(readAt, now)}.`;
 
 function bannerElement(banner: Banner, { runbook, grafana }: Status["links"]): HTMLElement {
   const { tone, title, text, alert, command, leader = null } = banner;

@@ -44,13 +44,21 @@ class Chart {
 
   show({ at, series, step_seconds }: HistoryView): void {
     const columns = this.#lines.map((line) => line.values(series));
-    const texts = this.#lines.map(({ label }, index) => `${label} ${formatCount(columns[index]!.at(-1))}`);
-    this.#now.textContent = texts.join(" · ");
+    this.#now.replaceChildren(
+      ...this.#lines.flatMap((line, index) => this.#currentValue(line, columns[index]!, index)),
+    );
     const ranges = this.#lines.map(({ label }, index) => currentValueText(label, columns[index]!));
     this.#box.setAttribute("aria-label", `${this.#title}: ${ranges.join("; ")}`);
     const data = withGaps(at, columns, GAP_STEPS * step_seconds);
     if (this.#plot === null) this.#plot = new uPlot(optionsOf(this.#lines, this.#box), data, this.#box);
     else this.#plot.setData(data);
+  }
+
+  /** Creates the current value of a line, in the color of the line if there are several. */
+  #currentValue({ label, color }: ChartLine, column: Column, index: number): readonly (string | Node)[] {
+    const value = createElement("span", `${label} ${formatCount(column.at(-1))}`);
+    if (this.#lines.length > 1) value.style.color = `var(${color})`;
+    return index === 0 ? [value] : [" · ", value];
   }
 
   /** Follows the width of the page. */

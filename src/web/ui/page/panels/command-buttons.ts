@@ -1,5 +1,7 @@
 import { postCommand } from "../api.ts";
 import { byId, createButton, replaceChildren } from "../dom.ts";
+import { withLocalTimes } from "../format.ts";
+import { readStored, store } from "../storage.ts";
 
 /** An operator command with its button and dialog. */
 export interface OperatorCommand {
@@ -101,7 +103,8 @@ async function sendCommand(command: OperatorCommand, form: HTMLFormElement): Pro
   if (status === 200) return message;
   if (status === 202) return showProblem(form, `Not confirmed: ${message}.`, false);
   if (status === 0) {
-    return showProblem(form, "No response: the command may have been executed. Check before you send it again.", false);
+    const advice = "The command may have been executed. Check before you send it again.";
+    return showProblem(form, `Not confirmed: ${message}. ${advice}`, false);
   }
   if (status === 401) storeToken(null);
   // After too many wrong tokens, the response to another one is 429.
@@ -133,15 +136,14 @@ let toastTimer = 0;
 /** Shows a message for some seconds. */
 function toast(message: string): void {
   const box = byId("toast");
-  box.textContent = message;
+  box.textContent = withLocalTimes(message);
   clearTimeout(toastTimer);
   toastTimer = setTimeout(() => box.replaceChildren(), TOAST_MS);
 }
 
-const storedToken = (): string | null => sessionStorage.getItem(TOKEN_KEY);
+const storedToken = (): string | null => readStored("sessionStorage", TOKEN_KEY);
 
 function storeToken(token: string | null): void {
-  if (token === null) sessionStorage.removeItem(TOKEN_KEY);
-  else sessionStorage.setItem(TOKEN_KEY, token);
-  byId("forget").hidden = token === null;
+  store("sessionStorage", TOKEN_KEY, token);
+  byId("forget").hidden = !hasToken();
 }

@@ -26,9 +26,6 @@ interface PaletteContext {
   focusSearch(): void;
 }
 
-/** Maximum number of listed entries. */
-const ENTRIES_SHOWN_MAX = 12;
-
 /** Opens the command palette, which lists the commands and nodes that match a text. Arrow keys and Enter choose one. */
 export function openPalette(context: PaletteContext): void {
   const [dialog, list, input] = [
@@ -64,7 +61,7 @@ export function openPalette(context: PaletteContext): void {
     items[chosen]?.scrollIntoView({ block: "nearest" });
   };
   const search = () => {
-    shown = paletteEntries(context, input.value.trim()).slice(0, ENTRIES_SHOWN_MAX);
+    shown = paletteEntries(context, input.value.trim());
     chosen = 0;
     paint();
   };

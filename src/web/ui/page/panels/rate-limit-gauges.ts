@@ -1,5 +1,5 @@
 import type { Budget, Category, Collector, Status } from "../api.ts";
-import { bar, byId, createElement, fill, tick } from "../dom.ts";
+import { bar, byId, type Child, createElement, fill, tick } from "../dom.ts";
 import { countNoun, formatCount, formatDuration, formatPercent, formatSlowdown, humanize } from "../format.ts";
 
 /** Minimum slowdown that is shown. Smaller ones would be displayed as 1.0. */
@@ -26,10 +26,11 @@ const LIMIT_TEXTS: Readonly<Record<Limit, string>> = {
 export function showBudget(budget: Budget, now: number): void {
   const { month, plan, reserve } = budget;
   byId("budget-note").textContent = `${formatPercent(reserve)} kept in reserve`;
-  fill(byId("budget"), budget, () => [
+  const monthEnd = `ends in ${formatDuration((Date.parse(month.ends_at) - now) / 1_000)}`;
+  fill(byId("budget"), [budget, monthEnd], () => [
     ...Object.entries(budget.categories).map(([name, category]) => categoryRow(name, category, reserve)),
-    monthRow(month, now),
-    plan.requests_per_minute === null ? null : planRow(plan.requests_per_minute, plan.concurrent_requests),
+    monthRow(month, monthEnd, now),
+    planRow(plan),
   ]);
 }
 
@@ -41,8 +42,9 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
   const full = Math.max(limit, burst, left ?? 0);
   const { held_by, in_seconds } = category.next_poll;
   const delay = in_seconds === null ? "" : `in ${formatDuration(in_seconds)}, `;
-  const next =
-    held_by === null ? "the next call can be sent now" : `next call ${delay}delayed by ${LIMIT_TEXTS[held_by]}`;
+  // A standby has no next call.
+  const ready = in_seconds === null ? "this daemon does not poll" : "the next call can be sent now";
+  const next = held_by === null ? ready : `next call ${delay}delayed by ${LIMIT_TEXTS[held_by]}`;
   const window = window_seconds === 60 ? "minute" : formatDuration(window_seconds);
   const rate = `${formatCount(limit)} a ${window}${burst > requests ? `, burst ${formatCount(burst)}` : ""}`;
   const refused =
@@ -61,19 +63,21 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
 /** Share of the month's calls by which usage may exceed an even pace before the month is highlighted. */
 const MONTH_SHARE_AHEAD_MAX = 0.02;
 
-function monthRow({ started_at, ends_at, calls, calls_limit }: Budget["month"], now: number): HTMLElement {
+/** Creates the gauge of the month. `monthEnd` says when the month ends. */
+function monthRow(month: Budget["month"], monthEnd: string, now: number): HTMLElement {
+  const { started_at, ends_at, calls, calls_limit } = month;
   const [begin, end] = [Date.parse(started_at), Date.parse(ends_at)];
   const gone = (now - begin) / (end - begin);
-  const [name, ends] = ["month", `ends in ${formatDuration((end - now) / 1_000)}`];
+  const name = "month";
   if (calls_limit === null) {
-    return gaugeElement({ name, value: `${formatCount(calls)} used`, note: `no limit · ${ends}` });
+    return gaugeElement({ name, value: `${formatCount(calls)} used`, note: `no limit · ${monthEnd}` });
   }
   const used = calls / calls_limit;
-  const left = formatCount(calls_limit - calls);
+  const left = formatCount(Math.max(0, calls_limit - calls));
   return gaugeElement({
     name,
     value: `${left} left`,
-    note: `${formatCount(calls)} of ${formatCount(calls_limit)} used · ${ends}`,
+    note: `${formatCount(calls)} of ${formatCount(calls_limit)} used · ${monthEnd}`,
     share: 1 - used,
     tone: used > gone + MONTH_SHARE_AHEAD_MAX ? "wait" : "good",
     label: `${left} of ${formatCount(calls_limit)} calls left`,
@@ -81,9 +85,13 @@ function monthRow({ started_at, ends_at, calls, calls_limit }: Budget["month"], 
   });
 }
 
-function planRow(perMinute: number, concurrent: number | null): HTMLElement {
-  const atOnce = concurrent === null ? "" : `, ${formatCount(concurrent)} at once`;
-  return createElement("p.muted.plan", `Plan: ${formatCount(perMinute)} requests a minute in total${atOnce}.`);
+/** Creates the line about limits on all calls together. Returns null if the plan has none. */
+function planRow({ requests_per_minute: perMinute, concurrent_requests: concurrent }: Budget["plan"]): Child {
+  const limits = [
+    perMinute === null ? "" : `${formatCount(perMinute)} requests a minute in total`,
+    concurrent === null ? "" : `${formatCount(concurrent)} requests at once`,
+  ].filter(Boolean);
+  return limits.length === 0 ? null : createElement("p.muted.plan", `Plan: ${limits.join(", ")}.`);
 }
 
 interface Gauge {
@@ -121,15 +129,19 @@ const LATE_AGE_SHARE = 0.53;
 
 /** Shows the greatest age of each collector's data relative to its freshness limit, with a tick at one interval. */
 export function showFreshness(status: Status): void {
+  const { collectors, leader } = status;
   const nodes = status.nodes?.total ?? 0;
-  fill(byId("fresh"), [status.collectors, nodes], () =>
-    Object.entries(status.collectors).map(([name, collector]) => freshnessRow(name, collector, nodes)),
+  const isStandby = leader !== null && !leader.is_this;
+  fill(byId("fresh"), [collectors, nodes, isStandby], () =>
+    Object.entries(collectors).map(([name, collector]) => freshnessRow(name, collector, nodes, isStandby)),
   );
 }
 
-function freshnessRow(name: string, collector: Collector, nodes: number): HTMLElement {
+function freshnessRow(name: string, collector: Collector, nodes: number, isStandby: boolean): HTMLElement {
   const { planned, age_seconds, nodes_read, failure } = collector;
-  if (planned === null) return gaugeElement({ name, value: "off", note: "not collected" });
+  if (planned === null) {
+    return gaugeElement({ name, value: "off", note: isStandby ? "collected by the leader" : "not collected" });
+  }
   const age = age_seconds?.max ?? null;
   const share = age === null ? 0 : age / planned.fresh_seconds;
   const boundBy = planned.bound_by === null ? "" : ` by ${LIMIT_TEXTS[planned.bound_by]}`;

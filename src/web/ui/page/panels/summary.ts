@@ -23,16 +23,15 @@ interface Tile {
   readonly ring?: string;
 }
 
-/** Shows the numbers at the top. A fleet without nodes is shown as unknown. */
+/** Shows the numbers at the top. Null means that the fleet, the status or the budget is not known yet. */
 export function showTiles(
-  readFleet: FleetModel | null,
+  fleet: FleetModel | null,
   status: Status | null,
   budget: Budget | null,
   view: ViewState,
 ): void {
   /** Returns the address of the view with another filter. */
   const filtered = (filter: Partial<ViewState>) => formatFragment({ ...view, node: null, ...onlyFilter(filter) });
-  const fleet = readFleet?.cells.length === 0 ? null : readFleet;
   const total = fleet?.cells.length ?? null;
   const online = fleet && countNodes(fleet, (status) => status === "online");
   const attention = fleet && countNodes(fleet, needsAttention);

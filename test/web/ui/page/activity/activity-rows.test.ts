@@ -111,3 +111,25 @@ test("rows are read again after a response that can't be shown", async () => {
   await journal.rows.load();
   expect(journal.rows.lines("all").map(({ summary }) => summary)).not.toContain("an older version");
 });
+
+test("rows of the same time have the same order, however they arrived", () => {
+  const lines = ["a", "b", "c", "d"].map((node) => ({ ...line(0), node, key: node }));
+  const orderOf = (arriving: readonly ActivityLine[]) => {
+    const rows = new ActivityRows(async () => []);
+    for (const each of arriving) rows.put(each);
+    return rows.lines("all").map(({ node }) => node);
+  };
+  expect(orderOf(lines)).toEqual(orderOf(lines.toReversed()));
+});
+
+test("rows are known once those of all chosen kinds were read", async () => {
+  const journal = new Journal(1);
+  journal.isReachable = false;
+  await journal.rows.load();
+  expect(journal.rows.isKnown("all")).toBe(false);
+  journal.isReachable = true;
+  await journal.rows.load();
+  expect((["all", "actions", "decisions", "orders"] as const).map((kind) => journal.rows.isKnown(kind))).toEqual([
+    ...[true, true, true, true],
+  ]);
+});
