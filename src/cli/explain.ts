@@ -10,7 +10,7 @@ import { stepName, timerView } from "../web/api/remediation-views.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
 import { type PastTime, timeOfOption } from "./arguments/past-time.ts";
 import { readConfig } from "./config/config-loading.ts";
-import { type CommandContext, type OutputOption, orFail, print } from "./context.ts";
+import { type CommandContext, CommandFailure, type OutputOption, orFail, print } from "./context.ts";
 import { DaemonClient, type DaemonConnectionOptions } from "./daemon-client.ts";
 import { assertNodeText, resolveNode } from "./daemon-views/node-lookup.ts";
 import {
@@ -79,9 +79,10 @@ async function explainFromJournal(
     rows: await readNodeRows(journal, id, at, now),
     timers: await journal.timers(id),
   });
-  const journaled = await readConfiguredState(loaded.config.state, read, stop).catch((error: unknown) =>
-    fail(`the journal can't be read: ${errorMessage(error)}`),
-  );
+  const journaled = await readConfiguredState(loaded.config.state, read, stop).catch((error: unknown) => {
+    if (error instanceof CommandFailure) throw error;
+    return fail(`the journal can't be read: ${errorMessage(error)}`);
+  });
   const { rows, timers } = orFail(journaled);
   const policies = loaded.policies.map((spec) => {
     const timer = timers.find(({ policy }) => policy === spec.name);
