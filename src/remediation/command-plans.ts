@@ -221,8 +221,8 @@ const PLANNERS: Readonly<Record<OperatorCommand["command"], (input: PlanInput) =
 };
 
 /**
- * Returns the action that a command is about if it is in one of `states` and its approval, or the request for one, has not expired. Otherwise
- * rejects the command. `problem` says what can't be done with an action in another state.
+ * Returns the action that a command is about if it is in one of `states` and its approval, or the request for one, has
+ * not expired. Otherwise rejects the command. `problem` says what can't be done with an action in another state.
  */
 function findAction(
   input: PlanInput,
