@@ -12,6 +12,9 @@ const EXCERPT_CHARACTERS_MAX = 80;
 export const truncate = (text: string, charactersMax = EXCERPT_CHARACTERS_MAX): string =>
   text.length > charactersMax ? `${text.slice(0, charactersMax)}…` : text;
 
+/** Returns a text of several lines on one line, for messages. */
+export const onOneLine = (text: string): string => text.trim().replace(/\s*\n\s*/g, " ");
+
 /** Decodes percent-encoding. Invalid text is returned as it is. */
 export function decodePercent(text: string): string {
   try {

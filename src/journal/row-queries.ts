@@ -32,8 +32,8 @@ const TIMED_TABLES = {
 type TimedTable = keyof typeof TIMED_TABLES;
 
 /**
- * Creates queries on a connection, which reject with the database's errors. `s` is the quoted name of the schema. If others may write to the database, `rows`
- * needs a connection in a transaction with one snapshot.
+ * Creates queries on a connection, which reject with the database's errors. `s` is the quoted name of the schema. If
+ * others may write to the database, `rows` needs a connection in a transaction with one snapshot.
  */
 export function createRowQueries(connection: Queryable, s: string): StateReader {
   const timed =

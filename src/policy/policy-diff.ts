@@ -1,4 +1,5 @@
 import { formatDuration } from "../base/duration.ts";
+import { onOneLine } from "../base/text.ts";
 import { type ExternalBlocker, MODES, type PolicySpec, type Step } from "../model/policy/policy.ts";
 import { actionName } from "../model/remediation/episode.ts";
 import { formatTime } from "../model/time.ts";
@@ -49,7 +50,7 @@ const describePresence = (spec: PolicySpec, effect: Effect, change: string): Pol
   policy: spec.name,
   key: "policy",
   effect: spec.mode !== "dry_run" && spec.steps.some(({ action }) => action !== "notify") ? effect : "other",
-  text: `${change}: ${spec.mode}, ${stepsText(spec.steps)}, when ${spec.when}`,
+  text: `${change}: ${spec.mode}, ${stepsText(spec.steps)}, when ${onOneLine(spec.when)}`,
 });
 
 const comparePolicy = (was: PolicySpec, is: PolicySpec): readonly KeyDifference[] => [
@@ -142,8 +143,8 @@ function compareLists(key: string, was: readonly string[], is: readonly string[]
   const added = [...new Set(is)].filter((value) => !was.includes(value));
   const removed = [...new Set(was)].filter((value) => !is.includes(value));
   return [
-    ...added.map((value) => ({ key, effect: ifAdded, text: `newly ${value}` })),
-    ...removed.map((value) => ({ key, effect: OPPOSITE[ifAdded], text: `no longer ${value}` })),
+    ...added.map((value) => ({ key, effect: ifAdded, text: `newly ${onOneLine(value)}` })),
+    ...removed.map((value) => ({ key, effect: OPPOSITE[ifAdded], text: `no longer ${onOneLine(value)}` })),
   ];
 }
 

@@ -42,7 +42,7 @@ export function parseLimitReading(
 interface AcceptedStatement extends LimitReading {
   readonly base: number;
   readonly at: MonotonicMs;
-  /** Calls settled with this response. The response to a call sent later is newer, whatever it states. */
+  /** Number of settled calls after this response. The response to a call sent later is newer, whatever it states. */
   readonly settled: number;
 }
 
@@ -56,12 +56,12 @@ export class StatedLimit {
   lastStatement: AcceptedStatement | null = null;
   readonly #own: OwnCalls;
 
-  /** `own` are all calls that count against the limit. */
+  /** `own` has all our calls that count against the limit. */
   constructor(own: OwnCalls) {
     this.#own = own;
   }
 
-  /** Records what the response stated to a call that has ended. `settledBefore` calls were settled when it was sent. */
+  /** Records what a response stated, once its call has ended. `settledBefore` calls were settled when that was sent. */
   record(settledBefore: number, reading: LimitReading, now: MonotonicMs): void {
     const base = reading.remaining + settledBefore + 1;
     const last = this.lastStatement;

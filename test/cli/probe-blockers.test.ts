@@ -41,12 +41,12 @@ describe("check --probe with blocked_by", () => {
   }
 
   test("each query is run once, and those that fail are a problem", async () => {
-    const { code, findings } = await probeQueries("up", "down", "up = 0");
+    const { code, findings } = await probeQueries("up", "down\n  or down\n", "up = 0");
     expect(findings.blocked_by).toEqual({
       value: false,
       certain: true,
       problem: true,
-      text: "policy p: the query up: blocks now; policy p: the query down: does not block now; policy p: the query up = 0: fails: Prometheus answered 400: bad_data: parse error; a query that fails holds its policy",
+      text: "policy p: the query up: blocks now; policy p: the query down or down: does not block now; policy p: the query up = 0: fails: Prometheus answered 400: bad_data: parse error; a query that fails holds its policy",
     });
     expect(code).toBe(1);
   });

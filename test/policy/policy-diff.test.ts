@@ -141,6 +141,17 @@ test("a new or removed policy has an effect only if it acts on nodes", () => {
   ]);
 });
 
+test("a query or condition of several lines is shown on one", () => {
+  const query = "sum(up)\n  and on() vector(1)\n";
+  expect(differencesAfterChange({}, { blockedBy: [{ kind: "query", query }] })).toEqual([
+    "less blocked_by: newly query sum(up) and on() vector(1)",
+  ]);
+  const when = 'node.status == "offline"\n  && node.uptime_hours > 5\n';
+  expect(differenceTexts([], [rebootOffline({ when, steps: [steps.reboot] })])).toEqual([
+    'more policy: new: enforce, reboot, when node.status == "offline" && node.uptime_hours > 5',
+  ]);
+});
+
 test("a changed order of policies is reported once", () => {
   const [a, b, c] = ["a", "b", "c"].map((name) => rebootOffline({ name }));
   expect(differenceTexts([a!, b!, c!], [b!, a!, c!])).toEqual(["other order: now b, a, c; was a, b, c"]);

@@ -44,7 +44,6 @@ export type FleetAggregates = ReturnType<typeof fleetAggregates>;
 
 /** Returns the aggregates of a fleet. They are computed on first use and cached with the fleet. */
 export const fleetAggregates = oncePerObject((fleet: Fleet) => {
-  let countsByRegion: ByRegion<NodeCounts> | null = null;
   const medianSets: Readonly<Record<Usage, MedianSet[]>> = { cpuUsage: [], memoryUsage: [], diskUsage: [] };
   const knownSet = (usage: Usage, from: MonotonicMs) =>
     medianSets[usage].find(({ freshAfter, freshUpTo }) => from > freshAfter && from <= freshUpTo);
@@ -62,8 +61,7 @@ export const fleetAggregates = oncePerObject((fleet: Fleet) => {
      * node.
      */
     counts(region: string | null): Dated<NodeCounts> | null {
-      countsByRegion ??= countByRegion(fleet);
-      const value = countsByRegion.get(region);
+      const value = countByRegion(fleet).get(region);
       return value === undefined || fleet.settledAt === null ? null : { value, at: fleet.settledAt };
     },
     /**

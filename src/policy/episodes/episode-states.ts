@@ -11,11 +11,12 @@ import type { EpochMs } from "../../model/time.ts";
  *   │ └───next_step─────────────────────────┘ (from recovering)             │
  *   └─────next_step─────────────────────────────────────────────────────────┘
  *
+ * firing                                  ──unsent, next_step─▶ firing, at the same or the next step
  * firing, or repaired by an operator      ──cleared────▶ cleared
  * firing, acting, recovering, probation   ──steps_over─▶ given_up
  *   while the daemon's quarantine lasts   ──quarantined▶ quarantined
  *   while a step has left the node down   ──unseen─────▶ suspended
- * any open state                          ──unseen─────▶ suspended
+ * any other open state                    ──unseen─────▶ suspended
  * suspended, when its step times out      ──step_lost──▶ suspended, at the next step
  * suspended                               ──proven─────▶ firing, or the next step if a step had healed it
  *                                         ──steps_over─▶ given_up, if no step is left
@@ -25,7 +26,7 @@ import type { EpochMs } from "../../model/time.ts";
  * any open state                          ──withdrawn──▶ withdrawn
  * ```
  *
- * `unseen` suspends an episode in any open state, because its node left the fleet, its timer lapsed, or it can't proceed
+ * `unseen` suspends an open episode, because its node left the fleet, its timer lapsed, or it can't proceed
  * and its last step has left the node down. A suspended episode frees its node for other policies. It resumes when its
  * timer fires again. If its node left the list after an action, or is down after it, the node is lost, and the episode
  * stays suspended until the node is available again or an operator accepts the loss.

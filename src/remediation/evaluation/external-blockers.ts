@@ -7,7 +7,7 @@ import { asRawRecord } from "../../api-client/json-body.ts";
 import { type PrometheusAnswer, requestPrometheus, textOf } from "../../api-client/prometheus-query.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
-import { truncate } from "../../base/text.ts";
+import { onOneLine, truncate } from "../../base/text.ts";
 import type { ExternalBlocker } from "../../model/policy/policy.ts";
 import type { Clock, ExternalBlockers } from "../../model/ports.ts";
 import type { Blocker } from "../../model/remediation/episode.ts";
@@ -68,7 +68,9 @@ export function createExternalBlockerCache(externalBlockers: ExternalBlockers, c
 
 /** Names an external blocker in messages. */
 export const nameOfExternalBlocker = (blockedBy: ExternalBlocker): string =>
-  blockedBy.kind === "query" ? `the query ${blockedBy.query}` : `alerts with ${blockedBy.matchers.join(", ")}`;
+  blockedBy.kind === "query"
+    ? `the query ${onOneLine(blockedBy.query)}`
+    : `alerts with ${blockedBy.matchers.join(", ")}`;
 
 /** Access to the servers that `blocked_by` queries. A server that is null is not configured, and queries to it fail. */
 interface ExternalBlockerDeps {

@@ -213,7 +213,7 @@ export class IncidentTracker {
   }
 }
 
-/** Returns a function that returns whether an item is about a policy that acts. */
+/** Returns a filter for items of policies that act. */
 export function isActingUnder(policies: readonly ActivePolicy[]): (item: { readonly policy: string }) => boolean {
   const acting = new Set(policies.filter((active) => !isDryRun(active)).map(({ policy }) => policy.spec.name));
   return ({ policy }) => acting.has(policy);

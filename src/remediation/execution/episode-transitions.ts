@@ -88,8 +88,8 @@ export function finishActions(context: EpisodeContext, { id }: Episode, detail: 
 }
 
 /**
- * Returns the episodes whose loss an operator can accept: their nodes left the list, or are down, after an action of ours.
- * A POST that is under way must first have an outcome.
+ * Returns the episodes whose loss an operator can accept: their nodes left the list, or are down, after an action of
+ * ours. A POST that is under way must first have an outcome.
  */
 export const acceptableLosses = ({ remediationState: { records } }: EpisodeContext): Episode[] =>
   records
