@@ -92,6 +92,18 @@ test("the table follows a new region and later changes while the grid is hidden"
   expect(pageErrors).toEqual([]);
 });
 
+test("the columns of the table fill its width where some of them are hidden", async () => {
+  const { page } = await openDaemon({}, "/#?view=table");
+  for (const width of [1200, 400]) {
+    await page.setViewportSize({ width, height: 900 });
+    const rights = await page.evaluate<number[]>(
+      `[...document.querySelectorAll("#node-table-head th, #node-table-count")].map((cell) => cell.getBoundingClientRect().right)`,
+    );
+    // The first is that of the table.
+    expect(Math.max(...rights.slice(1))).toBeCloseTo(rights[0]!, 0);
+  }
+});
+
 test("filter, selection and order are in the address, and survive a reload and the back button", async () => {
   const { page } = await openDaemon();
   // The buttons are replaced while the page connects, so a click may be lost.
