@@ -29,7 +29,7 @@ test("the page has no accessibility violations in light, dark and phone layout",
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.setViewportSize({ width: 390, height: 844 });
   expect(await accessibilityViolations(page)).toEqual([]);
-  await page.getByRole("button", { name: "Close the explanation" }).click();
+  await page.getByRole("button", { name: "Close the panel" }).click();
   expect(await accessibilityViolations(page)).toEqual([]);
   const width = await page.evaluate<number>("document.documentElement.scrollWidth");
   expect(width).toBeLessThanOrEqual(390);
