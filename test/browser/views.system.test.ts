@@ -167,6 +167,8 @@ test("the search results show the current status of their nodes", async () => {
   expect(await page.locator("#found .is-offline").count()).toBe(1);
 });
 
+const CHOSEN = '#palette-list [aria-selected="true"]';
+
 test("the keyboard opens commands, finds nodes and moves the focus to the search", async () => {
   const { page, pageErrors } = await openDaemon();
   await page.keyboard.press("Meta+k");
@@ -191,8 +193,15 @@ test("the keyboard opens commands, finds nodes and moves the focus to the search
   await page.setViewportSize({ width: 720, height: 360 });
   await page.keyboard.press("Control+k");
   await page.keyboard.press("ArrowUp");
-  const chosen = (await page.locator('#palette-list [aria-selected="true"]').boundingBox())!;
-  expect(chosen.y + chosen.height).toBeLessThanOrEqual(360);
+  const boxOf = async (selector: string) => (await page.locator(selector).boundingBox())!;
+  const last = await boxOf(CHOSEN);
+  expect(last.y + last.height).toBeLessThanOrEqual(360);
+  // The field does not cover it.
+  const input = await boxOf("#palette-input");
+  for (let entries = await page.locator("#palette-list [role=option]").count(); entries > 1; entries--) {
+    await page.keyboard.press("ArrowUp");
+    expect((await boxOf(CHOSEN)).y).toBeGreaterThanOrEqual(input.y + input.height);
+  }
   await page.keyboard.press("Escape");
   await page.keyboard.press("/");
   expect(await page.evaluate<string>("document.activeElement.id")).toBe("search");
@@ -200,6 +209,14 @@ test("the keyboard opens commands, finds nodes and moves the focus to the search
   await page.keyboard.type("a/b");
   expect(await page.locator("#search").inputValue()).toBe("a/b");
   expect(pageErrors.filter((error) => !error.includes("404"))).toEqual([]);
+});
+
+test("on a phone, the names of commands that can't be sent are not broken within a word", async () => {
+  const { page } = await openDaemon();
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.keyboard.press("Control+k");
+  const name = (await page.locator("#palette-list span").getByText("Pause").boundingBox())!;
+  expect(name.height).toBeLessThan(30);
 });
 
 test("the search field shows the filter after a command that replaces it", async () => {
