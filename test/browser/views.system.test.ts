@@ -104,6 +104,20 @@ test("the columns of the table fill its width where some of them are hidden", as
   }
 });
 
+test("the titles of the table's columns do not cover a link that the keyboard moves to", async () => {
+  const { page } = await openDaemon({}, "/#?view=table");
+  await page.locator("#node-table-rows a").first().waitFor();
+  await page.evaluate(`document.querySelector("#node-table").scrollTop = 3000`);
+  await page.locator("#node-table-rows").getByText("name of node_341").focus();
+  const headBottom = await page.evaluate<number>(
+    `document.querySelector("#node-table-head").getBoundingClientRect().bottom`,
+  );
+  for (let press = 0; press < 12; press++) {
+    await page.keyboard.press("Shift+Tab");
+    expect((await page.locator("#node-table-rows a:focus").boundingBox())!.y).toBeGreaterThanOrEqual(headBottom);
+  }
+});
+
 test("filter, selection and order are in the address, and survive a reload and the back button", async () => {
   const { page } = await openDaemon();
   // The buttons are replaced while the page connects, so a click may be lost.
