@@ -35,6 +35,15 @@ test("the page has no accessibility violations in light, dark and phone layout",
   expect(width).toBeLessThanOrEqual(390);
 });
 
+test("the page has no accessibility violations while charts and budget can't be read", async () => {
+  const unreadable = () => {
+    throw new Error("not read");
+  };
+  const { page } = await openDaemon({ history: unreadable, budget: unreadable });
+  await page.locator("#connection").getByText("incomplete").waitFor();
+  expect(await accessibilityViolations(page)).toEqual([]);
+});
+
 test("in forced colors mode gauges have a track and ticks, and the values of a chart the colors of its lines", async () => {
   const { page } = await openDaemon({
     budget: () => ({ ...(quietStatus().budget() as object), month: { ...MONTH, calls: 10, calls_limit: 100 } }),
