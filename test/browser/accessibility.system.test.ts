@@ -6,9 +6,12 @@ import { startTestServer } from "../web/http/test-server.ts";
 import { accessibilityViolations } from "./accessibility.ts";
 import { OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";
 import { LargeFleet } from "./large-fleet.ts";
-import { openPage, useBrowser } from "./page-visit.ts";
+import { openDaemon, openPage, useBrowser } from "./page-visit.ts";
+import { quietStatus } from "./quiet-daemon.ts";
 
 useBrowser();
+
+const MONTH = { started_at: "2026-11-01T00:00:00.000Z", ends_at: "2026-12-01T00:00:00.000Z" };
 
 test("the page has no accessibility violations in light, dark and phone layout", async () => {
   const { setup, daemon, page } = await startWithApproval();
@@ -26,10 +29,42 @@ test("the page has no accessibility violations in light, dark and phone layout",
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.setViewportSize({ width: 390, height: 844 });
   expect(await accessibilityViolations(page)).toEqual([]);
-  await page.getByRole("button", { name: "Close the explanation" }).click();
+  await page.getByRole("button", { name: "Close the panel" }).click();
   expect(await accessibilityViolations(page)).toEqual([]);
   const width = await page.evaluate<number>("document.documentElement.scrollWidth");
   expect(width).toBeLessThanOrEqual(390);
+});
+
+test("the page has no accessibility violations while charts and budget can't be read", async () => {
+  const unreadable = () => {
+    throw new Error("not read");
+  };
+  const { page } = await openDaemon({ history: unreadable, budget: unreadable });
+  await page.locator("#connection").getByText("incomplete").waitFor();
+  expect(await accessibilityViolations(page)).toEqual([]);
+});
+
+test("in forced colors mode gauges have a track and ticks, and the values of a chart the colors of its lines", async () => {
+  const { page } = await openDaemon({
+    budget: () => ({ ...(quietStatus().budget() as object), month: { ...MONTH, calls: 10, calls_limit: 100 } }),
+  });
+  const colors = () =>
+    page.evaluate<string[]>(`[
+      ...[".bar", ".bar-tick"].map((part) => getComputedStyle(document.querySelector("#budget " + part)).backgroundColor),
+      ...[...document.querySelectorAll("figure:last-child .now span")].map((value) => getComputedStyle(value).color),
+    ]`);
+  await page.locator("#charts .now span").last().waitFor();
+  const before = await colors();
+  expect(before).toHaveLength(4);
+  await page.emulateMedia({ forcedColors: "active" });
+  expect(await colors()).toEqual(before);
+  // The colors fit the background, which is that of the system whatever theme was chosen.
+  await page.emulateMedia({ forcedColors: "active", colorScheme: "dark" });
+  const dark = await colors();
+  expect(dark).not.toEqual(before);
+  await page.getByRole("button", { name: "Theme: system" }).click();
+  await page.getByRole("button", { name: "Theme: light" }).waitFor();
+  expect(await colors()).toEqual(dark);
 });
 
 test("a screen reader announces the summary only when it changes", async () => {

@@ -18,7 +18,7 @@ test("a standby does not claim that data is not collected, or that it can send c
     status: () => ({ ...(base.status() as object), leader: { is_this: false, name: "alpha", url: null } }),
     budget: () => ({ ...(base.budget() as object), categories: { node_management: category } }),
   });
-  await page.locator("#fresh").getByText("collected by the leader").waitFor();
+  await page.locator("#fresh").getByText("this daemon does not poll").waitFor();
   await page.locator("#budget").getByText("100 a minute, burst 200 · this daemon does not poll").waitFor();
 });
 

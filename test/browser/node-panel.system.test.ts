@@ -263,6 +263,17 @@ test("closing the panel returns the focus to the link of the node that was opene
   expect(await page.evaluate<string>("document.activeElement.textContent")).toBe("name of node_1");
 });
 
+test("closing the panel moves the focus to the search if the node was opened from a search in the table view", async () => {
+  const { page } = await openPanel({ ...new LargeFleet(3).webDeps() }, "/#?view=table");
+  await page.locator("#search").fill("node_1");
+  await page.locator("#found a").focus();
+  await page.keyboard.press("Enter");
+  await page.locator("#panel .panel-id").waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator("#panel").waitFor({ state: "hidden" });
+  expect(await page.evaluate<string>("document.activeElement.id")).toBe("search");
+});
+
 test("a slash in a dialog does not close the panel that is covered by the dialog", async () => {
   const { page } = await openPanel({ operators: () => adminOperators({ value: () => "x", refresh: () => ok(false) }) });
   await page.setViewportSize({ width: 720, height: 500 });

@@ -108,7 +108,7 @@ async function main(): Promise<void> {
   await page.locator("#panel .activity").waitFor();
   await page.getByRole("button", { name: "Clear filter" }).click();
   await takeScreenshot(page, "page-node");
-  await page.getByRole("button", { name: "Close the explanation" }).click();
+  await page.getByRole("button", { name: "Close the panel" }).click();
   await page.mouse.move(0, 0);
   await page.setViewportSize(PHONE);
   await page.evaluate("document.activeElement.blur(); scrollTo(0, 0)");

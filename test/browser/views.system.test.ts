@@ -92,6 +92,32 @@ test("the table follows a new region and later changes while the grid is hidden"
   expect(pageErrors).toEqual([]);
 });
 
+test("the columns of the table fill its width where some of them are hidden", async () => {
+  const { page } = await openDaemon({}, "/#?view=table");
+  for (const width of [1200, 400]) {
+    await page.setViewportSize({ width, height: 900 });
+    const rights = await page.evaluate<number[]>(
+      `[...document.querySelectorAll("#node-table-head th, #node-table-count")].map((cell) => cell.getBoundingClientRect().right)`,
+    );
+    // The first is that of the table.
+    expect(Math.max(...rights.slice(1))).toBeCloseTo(rights[0]!, 0);
+  }
+});
+
+test("the titles of the table's columns do not cover a link that the keyboard moves to", async () => {
+  const { page } = await openDaemon({}, "/#?view=table");
+  await page.locator("#node-table-rows a").first().waitFor();
+  await page.evaluate(`document.querySelector("#node-table").scrollTop = 3000`);
+  await page.locator("#node-table-rows").getByText("name of node_341").focus();
+  const headBottom = await page.evaluate<number>(
+    `document.querySelector("#node-table-head").getBoundingClientRect().bottom`,
+  );
+  for (let press = 0; press < 12; press++) {
+    await page.keyboard.press("Shift+Tab");
+    expect((await page.locator("#node-table-rows a:focus").boundingBox())!.y).toBeGreaterThanOrEqual(headBottom);
+  }
+});
+
 test("filter, selection and order are in the address, and survive a reload and the back button", async () => {
   const { page } = await openDaemon();
   // The buttons are replaced while the page connects, so a click may be lost.
@@ -155,6 +181,8 @@ test("the search results show the current status of their nodes", async () => {
   expect(await page.locator("#found .is-offline").count()).toBe(1);
 });
 
+const CHOSEN = '#palette-list [aria-selected="true"]';
+
 test("the keyboard opens commands, finds nodes and moves the focus to the search", async () => {
   const { page, pageErrors } = await openDaemon();
   await page.keyboard.press("Meta+k");
@@ -179,8 +207,15 @@ test("the keyboard opens commands, finds nodes and moves the focus to the search
   await page.setViewportSize({ width: 720, height: 360 });
   await page.keyboard.press("Control+k");
   await page.keyboard.press("ArrowUp");
-  const chosen = (await page.locator('#palette-list [aria-selected="true"]').boundingBox())!;
-  expect(chosen.y + chosen.height).toBeLessThanOrEqual(360);
+  const boxOf = async (selector: string) => (await page.locator(selector).boundingBox())!;
+  const last = await boxOf(CHOSEN);
+  expect(last.y + last.height).toBeLessThanOrEqual(360);
+  // The field does not cover it.
+  const input = await boxOf("#palette-input");
+  for (let entries = await page.locator("#palette-list [role=option]").count(); entries > 1; entries--) {
+    await page.keyboard.press("ArrowUp");
+    expect((await boxOf(CHOSEN)).y).toBeGreaterThanOrEqual(input.y + input.height);
+  }
   await page.keyboard.press("Escape");
   await page.keyboard.press("/");
   expect(await page.evaluate<string>("document.activeElement.id")).toBe("search");
@@ -188,6 +223,14 @@ test("the keyboard opens commands, finds nodes and moves the focus to the search
   await page.keyboard.type("a/b");
   expect(await page.locator("#search").inputValue()).toBe("a/b");
   expect(pageErrors.filter((error) => !error.includes("404"))).toEqual([]);
+});
+
+test("on a phone, the names of commands that can't be sent are not broken within a word", async () => {
+  const { page } = await openDaemon();
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.keyboard.press("Control+k");
+  const name = (await page.locator("#palette-list span").getByText("Pause").boundingBox())!;
+  expect(name.height).toBeLessThan(30);
 });
 
 test("the search field shows the filter after a command that replaces it", async () => {

@@ -101,7 +101,7 @@ export const operatorCommandRoutes = (
       const { id: target = "" } = request.params as { id?: string };
       if (route.name === "hold" && !isNodeId(target, fleet())) {
         const lookup = `GET /api/v1/nodes?node=${encodeURIComponent(target)}`;
-        const problem = `no node with the id ${JSON.stringify(target)}, and ids begin with ${ID_PREFIX}: find the id with ${lookup}`;
+        const problem = `no node with the id ${JSON.stringify(target)}; ids begin with ${ID_PREFIX} (to find the id: ${lookup})`;
         return sendError(request, reply, 404, problem);
       }
       const operator = guard.operatorOf(request);
@@ -192,6 +192,6 @@ export function readEffectDuration(value: unknown): Result<DurationMs, string> {
   const parsed = typeof value === "string" ? parseDuration(value) : null;
   if (parsed?.ok && parsed.value > 0 && parsed.value <= EFFECT_MS_MAX) return parsed;
   return fail(
-    `must be a duration such as 30m or 2h, of more than 0 and at most ${formatDuration(EFFECT_MS_MAX)}; omit it if there is no end`,
+    `must be a duration such as 30m or 2h, greater than 0 and at most ${formatDuration(EFFECT_MS_MAX)}; omit it if there is no end`,
   );
 }

@@ -130,7 +130,7 @@ function categoryView(ledger: Ledger, category: (typeof CATEGORIES)[number], now
     },
     next_poll: {
       in_seconds: isPolling && Number.isFinite(at) ? secondsOf(Math.max(0, at - now)) : null,
-      held_by: waitReason,
+      held_by: isPolling ? waitReason : null,
     },
   };
 }

@@ -111,7 +111,7 @@ function followTlsSettings(
     }
     // Node reports a certificate that it can't verify as if the client had closed the connection.
     if (socket.authorizationError) {
-      refuseCertificate(socket, `the certificate is not verified: ${socket.authorizationError}`);
+      refuseCertificate(socket, `the certificate could not be verified: ${socket.authorizationError}`);
       return;
     }
     countRefusal("handshake");

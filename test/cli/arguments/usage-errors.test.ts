@@ -15,7 +15,7 @@ test.each<readonly [usage: string, message: RegExp]>([
   ["test policies.yaml", /unknown command 'test'; did you mean policy test\?/],
   ["stauts", /unknown command 'stauts'; did you mean status\?/],
   ["run --config", /--config.*argument missing/],
-  ["pause --for 0s", /--for.*'0s' is invalid.*must be a duration such as 30m or 2h, of more than 0 and at most 1y/],
+  ["pause --for 0s", /--for.*'0s' is invalid.*must be a duration such as 30m or 2h, greater than 0 and at most 1y/],
   ["pause --for soon", /--for.*A duration is a number with a unit/],
   ["hold node_1 --for 366d", /--for.*'366d' is invalid.*at most 1y/],
   ["pause --reason=", /--reason.*'' is invalid.*one line of text of 1 to 500 characters/],

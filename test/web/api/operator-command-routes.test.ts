@@ -64,7 +64,7 @@ describe("a command", () => {
       body: {
         error: "not_found",
         message:
-          'no node with the id "fra-0007", and ids begin with node_: find the id with GET /api/v1/nodes?node=fra-0007',
+          'no node with the id "fra-0007"; ids begin with node_ (to find the id: GET /api/v1/nodes?node=fra-0007)',
       },
     });
     expect(recorded).toEqual([]);
@@ -99,7 +99,7 @@ describe("a command", () => {
 
   const reasonRule = 'key "reason": must be one line of text of 1 to 500 characters; omit it if there is none';
   const durationRule =
-    'key "for": must be a duration such as 30m or 2h, of more than 0 and at most 1y; omit it if there is no end';
+    'key "for": must be a duration such as 30m or 2h, greater than 0 and at most 1y; omit it if there is no end';
   const shapeRule = 'the body must be empty, or a JSON object such as {"reason": "maintenance"}';
   test.each([
     ["/api/v1/pause", '{"raeson": "x"}', 'key "raeson": the known keys are reason and for'],

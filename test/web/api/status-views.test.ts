@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
+import { byName } from "../../../src/base/by-name.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
+import { COLLECTORS } from "../../../src/model/snapshot.ts";
 import { nodesView, nodeView } from "../../../src/web/api/node-views.ts";
 import type { StatusSnapshot } from "../../../src/web/api/status-views.ts";
 import { budgetView, statusLine, statusView } from "../../../src/web/api/status-views.ts";
@@ -96,6 +98,17 @@ test("a node has its details, their age and its sessions", async () => {
     expect(statusView(statusSnapshot).collectors.details.nodes_read).toBe(40);
     expect(statusView(statusSnapshot).collectors.nodes.nodes_read).toBeNull();
     expect(nodeView(statusSnapshot, "")).toBeNull();
+  });
+});
+
+test("nothing delays the next poll of a daemon that polls nothing", async () => {
+  await snapshotAfter(5 * MINUTE, (statusSnapshot) => {
+    const { ledger } = statusSnapshot;
+    ledger.monthUsed = ledger.limits.plan.callsPerMonth!;
+    const nextPoll = (snapshot: typeof statusSnapshot) => budgetView(snapshot).categories.node_management.next_poll;
+    expect(nextPoll(statusSnapshot)).toEqual({ in_seconds: null, held_by: "month" });
+    const plan = byName(COLLECTORS, () => null);
+    expect(nextPoll({ ...statusSnapshot, plan })).toEqual({ in_seconds: null, held_by: null });
   });
 });
 

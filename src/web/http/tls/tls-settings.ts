@@ -146,7 +146,7 @@ function createClientCheck({
     const shown = socket.getPeerX509Certificate();
     if (shown === undefined) return type === "VerifyClientCertIfGiven" ? null : NO_CERTIFICATE;
     const mustVerify = type === "VerifyClientCertIfGiven" || type === "RequireAndVerifyClientCert";
-    if (mustVerify && !socket.authorized) return `the certificate is not verified: ${socket.authorizationError}`;
+    if (mustVerify && !socket.authorized) return `the certificate could not be verified: ${socket.authorizationError}`;
     if (allowedNames === null || alternativeNames(shown).some((name) => allowedNames.has(name))) return null;
     return "none of the certificate's subject alternative names is in client_allowed_sans";
   };

@@ -46,7 +46,7 @@ export class Connection {
     const text = isLost ? `${data}: ${problem}. Commands are disabled; the page reconnects automatically.` : "";
     showNote("disconnected", text);
     const names = [...notShown].sort().join(", ");
-    const advice = "It tries again. If the daemon was upgraded, reload the page.";
+    const advice = "It keeps trying. If the daemon was upgraded, reload the page.";
     showNote("not-shown", isLost || names === "" ? "" : `The page can't show: ${names}. ${advice}`);
     byId("readonly").hidden = isLost || dataAt === null || takesCommands;
     setCommandProblem(isLost || dataAt === null ? NOT_CONNECTED_HINT : takesCommands ? null : READ_ONLY_HINT);

@@ -7,6 +7,7 @@ export const ROWS_PER_READ = 200;
 /** Number of lines that are kept while new ones arrive, in addition to those that the user asked for. */
 const LINES_KEPT = 1_000;
 
+/** In the order in which lines of the same time are listed: an action follows its decision or its operator's answer. */
 const KINDS = ["actions", "decisions", "orders"] as const satisfies readonly RowKind[];
 /** The kinds of rows that are shown. */
 type Choice = ViewState["activity"];
@@ -19,10 +20,10 @@ export async function readRows(kind: RowKind, until: string | null): Promise<rea
   return answer.ok ? answer.value.data.map(LINE_BY_KIND[kind]) : null;
 }
 
-/** Orders lines from the newest to the oldest. Those of the same time are ordered by key, however they arrived. */
+/** Orders lines from the newest to the oldest. Those of the same time are ordered by kind and key, however they arrived. */
 function compareLines(one: ActivityLine, other: ActivityLine): number {
-  if (one.at === other.at) return one.key < other.key ? -1 : 1;
-  return one.at < other.at ? 1 : -1;
+  if (one.at !== other.at) return one.at < other.at ? 1 : -1;
+  return KINDS.indexOf(one.kind) - KINDS.indexOf(other.kind) || (one.key < other.key ? -1 : 1);
 }
 
 /** Rows of a kind that were read. All rows from `oldest` to the newest are known. */

@@ -31,26 +31,36 @@ function compileState(remediation: string | null): (status: string, mark: string
   return (_, mark) => marks.includes(mark);
 }
 
-/**
- * Returns a check of whether a node has every word of a text in its name, id or region, ignoring case, or null if the
- * text is empty. A word that is a country code matches the nodes of the country.
- */
+/** Returns a check of whether a search finds a node, or null if the text is empty. */
 function compileSearch(fleet: FleetModel, text: string): ((cell: Cell) => boolean) | null {
+  const nodes = searchNodes(fleet, text);
+  if (nodes === null) return null;
+  const isFound = new Uint8Array(fleet.cells.length);
+  for (const { index } of nodes) isFound[index] = 1;
+  return ({ index }) => isFound[index] === 1;
+}
+
+/**
+ * Returns the nodes that have every word of a text in their name, id or region, ignoring case, or null if the text is
+ * empty or there is no fleet yet. A word that is a country code matches the nodes of the country. The latest result is
+ * kept, because the lists are shown again at each change of the fleet.
+ */
+export function searchNodes(fleet: FleetModel | null, text: string): readonly Cell[] | null {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  if (words.length === 0) return null;
-  const { countries, texts } = searchIndex(fleet);
+  if (fleet === null || words.length === 0) return null;
+  const index = searchIndex(fleet);
+  const key = words.join(" ");
+  if (index.latest?.key !== key) index.latest = { key, nodes: findNodes(fleet, index, words) };
+  return index.latest.nodes;
+}
+
+function findNodes({ cells }: FleetModel, { countries, texts }: SearchIndex, words: readonly string[]) {
   const tests = words.map((word) =>
     countries.has(word)
       ? ({ country }: Cell) => country.toLowerCase() === word
       : ({ index }: Cell) => texts[index]!.includes(word),
   );
-  return (cell) => tests.every((test) => test(cell));
-}
-
-/** Returns the nodes that a search finds, or null if the text is empty or there is no fleet yet. */
-export function searchNodes(fleet: FleetModel | null, text: string): readonly Cell[] | null {
-  const isFound = fleet && compileSearch(fleet, text);
-  return fleet && isFound && fleet.cells.filter(isFound);
+  return cells.filter((cell) => tests.every((test) => test(cell)));
 }
 
 interface SearchIndex {
@@ -58,6 +68,8 @@ interface SearchIndex {
   readonly countries: ReadonlySet<string>;
   /** Searched text of each node, in lower case, by its index. */
   readonly texts: readonly string[];
+  /** The latest search and the nodes that it found, or null if there was none. */
+  latest: { readonly key: string; readonly nodes: readonly Cell[] } | null;
 }
 
 const indexes = new WeakMap<FleetModel, SearchIndex>();
@@ -66,10 +78,11 @@ const indexes = new WeakMap<FleetModel, SearchIndex>();
 function searchIndex(fleet: FleetModel): SearchIndex {
   const known = indexes.get(fleet);
   if (known !== undefined) return known;
-  const built = {
+  const built: SearchIndex = {
     countries: new Set(fleet.cells.map(({ country }) => country.toLowerCase())),
     // No word contains a line break, so none matches across two fields.
     texts: fleet.cells.map(({ id, name, region }) => `${name}\n${id}\n${region}`.toLowerCase()),
+    latest: null,
   };
   indexes.set(fleet, built);
   return built;

@@ -68,12 +68,12 @@ export class NodePanel {
 
   /**
    * Moves the focus back to where it was when the node was opened, or to an element with the same `data-k` if that was
-   * replaced. If none can have the focus, the grid gets it.
+   * replaced. If none can have the focus, the grid gets it or, while it is hidden, the search.
    */
   #returnFocus(): void {
     const key = this.#opener.getAttribute("data-k");
     const replacements = key === null ? [] : document.querySelectorAll<HTMLElement>(`[data-k="${CSS.escape(key)}"]`);
-    for (const element of [this.#opener, ...replacements, byId("cells")]) {
+    for (const element of [this.#opener, ...replacements, byId("cells"), byId("search")]) {
       element.focus({ preventScroll: true });
       if (document.activeElement === element && element !== document.body) return;
     }

@@ -15,9 +15,6 @@ const COLUMNS: readonly (readonly [column: SortColumn, title: string])[] = [
   ["id", "ID"],
 ];
 
-/** Number of columns. */
-export const COLUMN_COUNT = COLUMNS.length;
-
 /** Returns the text of a list for a fleet without nodes, which is not known until the node list has been read. */
 export const noNodesText = (isKnown: boolean): string =>
   isKnown ? "The fleet has no nodes." : "No nodes are known yet.";

@@ -1,7 +1,7 @@
 import { byId, createElement, keepChildren } from "../dom.ts";
 import type { FleetModel } from "../fleet/fleet.ts";
 import { type NodeOrder, sortNodes } from "../fleet/node-order.ts";
-import { COLUMN_COUNT, NodeRows, noNodesText, showHeader } from "./node-rows.ts";
+import { NodeRows, noNodesText, showHeader } from "./node-rows.ts";
 
 /** Height of a row in CSS pixels (see `tbody tr` in node-lists.css). */
 const ROW_HEIGHT = 30;
@@ -15,8 +15,8 @@ export class NodeTable {
   readonly #rowElements = new NodeRows();
   readonly #above = createSpacer();
   readonly #below = createSpacer();
-  readonly #none = createElement("td.muted", { colspan: COLUMN_COUNT });
-  readonly #noneRow = createElement("tr", this.#none);
+  readonly #none = createElement("td.muted");
+  readonly #noneRow = createElement("tr.no-nodes", this.#none);
   readonly #onSort: (order: NodeOrder) => void;
   #fleet: FleetModel | null = null;
   #nodes: Uint32Array = new Uint32Array();
@@ -71,8 +71,11 @@ export class NodeTable {
   }
 }
 
-/** Creates a placeholder row with the height of the rows that it replaces. */
+/**
+ * Creates a placeholder row with the height of the rows that it replaces. It does not span the columns: a narrow screen
+ * hides some of them, which would then keep their widths.
+ */
 function createSpacer() {
-  const cell = createElement("td", { colspan: COLUMN_COUNT });
+  const cell = createElement("td");
   return { cell, row: createElement("tr.spacer", { "aria-hidden": "true" }, cell) };
 }

@@ -32,13 +32,14 @@ class Chart {
   readonly figure: HTMLElement;
   readonly #title: string;
   readonly #lines: readonly ChartLine[];
-  readonly #box = createElement("div.plot", { role: "img" });
+  readonly #box: HTMLElement;
   readonly #now = createElement("span.now");
   #plot: uPlotType | null = null;
 
   constructor(title: string, lines: readonly ChartLine[]) {
     this.#title = title;
     this.#lines = lines;
+    this.#box = createElement("div.plot", { role: "img", "aria-label": `${title}: not read yet` });
     this.figure = createElement("figure", createElement("figcaption", title, this.#now), this.#box);
   }
 

@@ -140,7 +140,7 @@ export function showFreshness(status: Status): void {
 function freshnessRow(name: string, collector: Collector, nodes: number, isStandby: boolean): HTMLElement {
   const { planned, age_seconds, nodes_read, failure } = collector;
   if (planned === null) {
-    return gaugeElement({ name, value: "off", note: isStandby ? "collected by the leader" : "not collected" });
+    return gaugeElement({ name, value: "off", note: isStandby ? "this daemon does not poll" : "not collected" });
   }
   const age = age_seconds?.max ?? null;
   const share = age === null ? 0 : age / planned.fresh_seconds;

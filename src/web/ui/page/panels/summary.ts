@@ -89,7 +89,7 @@ const TILE_NOTES: Readonly<Record<string, string>> = {
   treated: "",
   in_flight: "for a free slot",
   canary: "for a first success",
-  held: "not acted on now",
+  held: "no action for now",
   awaiting: "by an operator",
 };
 

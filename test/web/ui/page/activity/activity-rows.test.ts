@@ -1,12 +1,13 @@
 import { expect, test } from "vitest";
-import { decisionView } from "../../../../../src/web/api/row-views.ts";
+import { actionView, decisionView } from "../../../../../src/web/api/row-views.ts";
 import {
   type ActivityLine,
+  actionLine,
   commandLine,
   decisionLine,
 } from "../../../../../src/web/ui/page/activity/activity-lines.ts";
 import { ActivityRows, ROWS_PER_READ } from "../../../../../src/web/ui/page/activity/activity-rows.ts";
-import { heldDecision, SAMPLES_START_MS } from "../../../api/remediation-view-fixture.ts";
+import { heldDecision, SAMPLES_START_MS, verifiedAction } from "../../../api/remediation-view-fixture.ts";
 
 /** The line of a decision `second` seconds after the start, about the node `second`. */
 const line = (second: number): ActivityLine =>
@@ -120,6 +121,14 @@ test("rows of the same time have the same order, however they arrived", () => {
     return rows.lines("all").map(({ node }) => node);
   };
   expect(orderOf(lines)).toEqual(orderOf(lines.toReversed()));
+});
+
+test("an action is newer than the decision of the same time, whatever the name of the policy", () => {
+  const rows = new ActivityRows(async () => []);
+  const at = SAMPLES_START_MS;
+  rows.put(decisionLine(decisionView({ ...heldDecision, policy: "a", at })));
+  rows.put(actionLine(actionView({ ...verifiedAction, policy: "a", createdAt: at, sentAt: at, endedAt: null })));
+  expect(rows.lines("all").map(({ kind }) => kind)).toEqual(["actions", "decisions"]);
 });
 
 test("rows are known once those of all chosen kinds were read", async () => {

@@ -89,6 +89,14 @@ test("a country code that the service writes in lower and in upper case finds th
   expect(searchNodes(fleet, "US")?.map(({ id }) => id)).toEqual(["n4", "n2", "n1", "n5"]);
 });
 
+test("a change of the fleet does not repeat a search", () => {
+  const fleet = readFleet(document);
+  const nodes = searchNodes(fleet, "us");
+  expect(applyChange(fleet, { from: 7, revision: 8, cells: [[0, 1, 0]] })).toHaveLength(1);
+  expect(searchNodes(fleet, " US")).toBe(nodes);
+  expect(searchNodes(fleet, "DE")).not.toBe(nodes);
+});
+
 test("nodes are filtered by status and state of remediation", () => {
   expect(found({})).toBeNull();
   expect(found({ status: "offline" })).toEqual(["n3", "n2"]);
