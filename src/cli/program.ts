@@ -186,7 +186,7 @@ const COMMANDS: readonly CommandRow[] = [
       ),
       option(
         "--probe",
-        "query the service, read-only, for usage scale, pages, limits, headers and scopes; also run the queries in blocked_by",
+        "query the service, read-only, for usage scale, pages, limits, headers and scopes; also check the queries and alerts in blocked_by",
       ),
       OUTPUT,
     ],
