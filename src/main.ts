@@ -1,7 +1,15 @@
 #!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=32768 node --max-semi-space-size=4 --v8-pool-size=1
 import { setTimeout as sleep } from "node:timers/promises";
 import { errorMessage } from "./base/result.ts";
-import { EXIT_FAILURE, type ExitCode, reportFailure, untilAborted, VERSION } from "./cli/context.ts";
+import {
+  CommandFailure,
+  EXIT_FAILURE,
+  EXIT_OK,
+  type ExitCode,
+  reportFailure,
+  untilAborted,
+  VERSION,
+} from "./cli/context.ts";
 import { runCommandLine } from "./cli/program.ts";
 
 /**
@@ -26,7 +34,8 @@ async function main(): Promise<ExitCode> {
   let outputError = null as NodeJS.ErrnoException | null;
   process.stdout.on("error", (error) => {
     outputError ??= error;
-    stop.abort();
+    // The reader may close the pipe, as head does. That is no error of a command that is not finished.
+    stop.abort(new CommandFailure([], EXIT_OK));
   });
   process.stderr.on("error", () => {});
   const exitCode = await runCommandLine(process.argv.slice(2), {
@@ -42,7 +51,6 @@ async function main(): Promise<ExitCode> {
   // After a signal, a paused reader no longer keeps the process.
   const givenUp = untilAborted(stop.signal).then(() => sleep(LAST_OUTPUT_MS));
   await Promise.race([written, givenUp]);
-  // The reader may close the pipe, as head does. The command then stops with its usual exit code.
   if (outputError === null || outputError.code === "EPIPE") return exitCode;
   return reportFailure(`can't write standard output: ${errorMessage(outputError)}`, { err: process.stderr });
 }

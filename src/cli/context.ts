@@ -118,9 +118,13 @@ export const orStopped = <T>(work: Promise<T>, stop: AbortSignal): Promise<T> =>
   Promise.race([failWhenAborted(stop), work]);
 
 async function failWhenAborted(signal: AbortSignal): Promise<never> {
-  if (!signal.aborted) await once(signal, "abort");
-  throw new CommandFailure("stopped");
+  await untilAborted(signal);
+  throw stopFailure(signal);
 }
+
+/** Returns the failure of a command that was asked to stop: the signal's reason if it is one. */
+export const stopFailure = ({ reason }: AbortSignal): CommandFailure =>
+  reason instanceof CommandFailure ? reason : new CommandFailure("stopped");
 
 /** Resolves when `signal` aborts. */
 export async function untilAborted(signal: AbortSignal): Promise<void> {

@@ -1,5 +1,7 @@
+import { createServer } from "node:http";
 import { describe, expect, test } from "vitest";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { listenInTest } from "../harness/listening-server.ts";
 import { probe } from "./probed-service.ts";
 
 describe("what check --probe finds about pages", () => {
@@ -24,6 +26,20 @@ describe("what check --probe finds about pages", () => {
     expect(findings.scopes!.text).toMatch(/^nodes:read, sessions:read; /);
     expect(findings.first_page).toMatchObject({ value: 0, certain: true });
     expect(findings.usage_scale).toMatchObject({ value: "ratio" });
+  });
+
+  test("a service that answers 400 to a page after the end rejects the page, not its size", async () => {
+    const data = [{ id: "node_1", status: "online" }];
+    const server = createServer(({ url = "" }, response) => {
+      const { searchParams } = new URL(url, "http://service");
+      response.statusCode = searchParams.get("page") === "1" ? 400 : 200;
+      const limit = Number(searchParams.get("limit"));
+      response.end(JSON.stringify({ data, pagination: { page: 0, limit, total: data.length } }));
+    });
+    const base_url = `http://127.0.0.1:${await listenInTest(server)}`;
+    const { findings } = await probe({ service: { base_url } });
+    expect(findings.first_page).toMatchObject({ value: 0, certain: true });
+    expect(findings.page_limit!.text).toBe("1 node, and a page may have 100, so the largest page can't be determined");
   });
 
   test("the first page is 1 if it has all nodes, without another call", async () => {

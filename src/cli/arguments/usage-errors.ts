@@ -1,6 +1,7 @@
 import { styleText } from "node:util";
 import type { Command } from "commander";
 import { nearest } from "../../base/nearest-word.ts";
+import { withoutCredentials } from "../../config/diagnostics/problem.ts";
 import type { CommandContext } from "../context.ts";
 import { type ColorOption, supportsColor, withColorOption } from "../output/text.ts";
 
@@ -47,7 +48,9 @@ const commandPath = (command: Command): string =>
 /** Puts commander's error and suggestion on one line. Suggests `policy test` for `test`. */
 function formatUsageError(text: string, command: Command): string {
   const [wrong = "", suggestion] = text.trim().split("\n");
-  const plain = wrong.replace(/^error: /, "").replace(/\.$/, "");
+  const plain = withoutCredentials(wrong)
+    .replace(/^error: /, "")
+    .replace(/\.$/, "");
   const [, name] = /^unknown command '(.*)'$/.exec(plain) ?? [];
   const group = command.commands.find(({ commands }) => commands.some((subcommand) => subcommand.name() === name));
   if (group !== undefined) return `${plain}; did you mean ${group.name()} ${name}?`;

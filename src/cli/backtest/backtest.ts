@@ -89,10 +89,10 @@ export async function runBacktest(
         for (const observation of seen) for (const replay of replays) await replay.run(observation);
         // Rounds yield to the event loop by their clock, which does not advance, and a chunk may take seconds.
         await nextTurn();
+        if (signal.aborted) return fail("stopped");
       }
       found.addChunk(chunk.value);
       onProgress((firstMs - startMs + points * stepMs) / (grid.points * stepMs));
-      if (signal.aborted) return fail("stopped");
     }
   } finally {
     for (const replay of replays) replay.close();

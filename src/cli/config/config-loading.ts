@@ -118,7 +118,10 @@ export function readConfig(
   return source.ok ? loadConfig(source.value, used) : fail([source.error]);
 }
 
-/** Loads a configuration to run, like {@link readConfig}, but rejects an example that was not filled in. Problems are texts. */
+/**
+ * Loads a configuration to run, like {@link readConfig}, but also rejects the placeholder of the example. Each problem is a
+ * line of text.
+ */
 export function readConfigFile(file: string, env: NodeJS.ProcessEnv): Result<LoadedConfig, readonly string[]> {
   const read = readConfig(file, env);
   if (!read.ok) return fail(read.error.map(problemText));

@@ -79,7 +79,7 @@ function skippedRunWarnings(plan: Plan, input: PlanInput, keys: KeyPositions) {
   });
 }
 
-/** Returns the shortest `max_age` of whole seconds without a warning. */
+/** Returns the shortest `max_age`, in whole seconds, that causes no warning. */
 const expectedText = (ageMs: DurationMs): string =>
   Number.isFinite(ageMs)
     ? `must be at least ${formatDuration(Math.ceil(ageMs / SECOND_MS) * SECOND_MS)}`

@@ -86,6 +86,8 @@ export async function observeService(
     // A 404 does not depend on the size.
     if (!isLastRejected(calls) || calls.at(-1)!.status === 404) break;
   }
+  // If every size is rejected, the size is not the cause.
+  if (nodes === null) limit = pageLimit;
   let pageZero: ServiceObservation["pageZero"] = null;
   if (nodes === null ? isLastRejected(calls) : mayHaveMore(nodes)) {
     const page = await readPage(listNodesCall({ page: 0, limit }));

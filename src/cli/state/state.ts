@@ -8,7 +8,6 @@ import {
   renameSync,
   rmSync,
   statSync,
-  writeFileSync,
 } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { errorMessage, fail } from "../../base/result.ts";
@@ -18,7 +17,7 @@ import { nextTurn } from "../../platform/event-loop.ts";
 import { readTextStream, STANDARD_STREAM } from "../../platform/text-file.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import { readSource } from "../config/config-loading.ts";
-import { type CommandContext, CommandFailure, orFail, orStopped } from "../context.ts";
+import { type CommandContext, CommandFailure, orFail, orStopped, stopFailure } from "../context.ts";
 import { importConfiguredState, readConfiguredState } from "./state-store.ts";
 
 interface StateOptions {
@@ -33,21 +32,23 @@ export async function runStateExport(
 ): Promise<void> {
   const file = path === STANDARD_STREAM ? null : replacedFile(path!);
   const unfinished = `${file}.unfinished`;
+  const removeUnfinished = () => file !== null && rmSync(unfinished, { force: true });
   const state = orFail(loadStateSection(orFail(readSource(config, context.env))));
   async function write(reader: StateReader): Promise<void> {
     const lines = untilStopped(exportLines(reader.rows()), context.stop);
-    if (file !== null) writeFileSync(unfinished, "", { mode: 0o600 });
+    removeUnfinished();
     for await (const line of lines) {
       if (file === null) context.out.write(line);
-      else appendFileSync(unfinished, line);
+      else appendFileSync(unfinished, line, { mode: 0o600 });
     }
     // An existing file is replaced only once all lines are written.
     if (file !== null) renameSync(unfinished, file);
   }
   const exported = await readConfiguredState(state, write, context.stop)
-    .catch((error: unknown) => fail(`the state can't be exported: ${errorMessage(error)}`))
-    .finally(() => {
-      if (file !== null) rmSync(unfinished, { force: true });
+    .finally(removeUnfinished)
+    .catch((error: unknown) => {
+      if (error instanceof CommandFailure) throw error;
+      return fail(`the state can't be exported: ${errorMessage(error)}`);
     });
   orFail(exported);
 }
@@ -61,7 +62,7 @@ async function* untilStopped(lines: AsyncIterable<string>, stop: AbortSignal): A
   for await (const line of lines) {
     // SQLite reads without waiting, so the event loop would not turn before the last line.
     if (count++ % LINES_PER_TURN === 0) await nextTurn();
-    if (stop.aborted) throw new CommandFailure("stopped");
+    if (stop.aborted) throw stopFailure(stop);
     yield line;
   }
 }
@@ -77,7 +78,7 @@ function replacedFile(path: string): string {
     throw new CommandFailure(`${path} is not a regular file; ${STANDARD_STREAM} stands for standard output`);
   // A link may lead to a file that does not exist yet.
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
-  return isLink ? replacedFile(resolve(dirname(path), readlinkSync(path))) : path;
+  return isLink ? replacedFile(resolve(realpathSync(dirname(path)), readlinkSync(path))) : path;
 }
 
 /**

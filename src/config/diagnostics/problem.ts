@@ -122,12 +122,12 @@ function omittedProblem({ file, line, column }: Position & Pick<ConfigProblem, "
   return { file, line, column, path: "", found, expected, message: `and ${found}`, omitted };
 }
 
-/** Maximum number of characters searched for a URL's credentials, since the search takes quadratic time. */
-const SEARCHED_LENGTH_MAX = 1_000;
-
-/** Replaces the credentials of a URL in a text, which is cut off if it is long. */
+/**
+ * Replaces the credentials of URLs in a text: what is between the first `//` and the last `@` of a line. A password may
+ * contain `@` and spaces.
+ */
 export const withoutCredentials = (text: string): string =>
-  text.slice(0, SEARCHED_LENGTH_MAX).replace(/\/\/[^@\s]*@/g, "//***@");
+  text.replace(/\/\/(.*@)?(.*)/g, (found, credentials, rest) => (credentials === undefined ? found : `//***@${rest}`));
 
 /** Lists names for a message, at most {@link LISTED_NAMES_MAX}. */
 export function listNames(names: readonly string[]): string {

@@ -156,7 +156,7 @@ const spec = section(specShape)
 
 type IntervalSpecConfig = z.output<ReturnType<typeof section<typeof specShape>>>;
 
-/** Keys without a value, which is null or an empty text, are left out. */
+/** Leaves out keys whose value is null or an empty string. */
 const toIntervalSpec = (written: IntervalSpecConfig): IntervalSpec =>
   Object.fromEntries(Object.entries(camelKeys(written)).filter(([, value]) => value !== null && value !== ""));
 

@@ -160,13 +160,19 @@ describe("a node is named by its id or its name", () => {
   });
 });
 
-test("errors do not show the credentials in --url", async () => {
+test.each(["sesame", "open@sesame", "open sesame"])("errors do not show the password %j in --url", async (password) => {
   for (const command of ["nodes", "healthcheck"]) {
-    const { code, err } = await runInProcess(command, "--url", "http://alice:sesame@127.0.0.1:1");
+    const { code, err } = await runInProcess(command, "--url", `http://alice:${password}@127.0.0.1:1`);
     expect(code).toBe(1);
     expect(err).toContain("http://***@127.0.0.1:1");
     expect(err).not.toContain("sesame");
   }
+});
+
+test("a usage error does not show the credentials in --url", async () => {
+  const { code, err } = await runInProcess("nodes", "--url", "http://alice:sesame@127.0.0.1:99999");
+  expect(code).toBe(2);
+  expect(err).toContain("argument 'http://***@127.0.0.1:99999' is invalid. It must be an http or https URL");
 });
 
 test("every problem of --http-config-file is on a line of its own", async () => {

@@ -148,7 +148,7 @@ test("an export to a file ends when the process is asked to stop, and leaves no 
   const stopped = captureOutput((context) =>
     runStateExport(source, { ...context, stop: AbortSignal.abort() }, [folder.pathOf("state.jsonl")]),
   );
-  expect(await stopped).toEqual({ code: 1, out: "", err: "proxywarden: the state can't be exported: stopped\n" });
+  expect(await stopped).toEqual({ code: 1, out: "", err: "proxywarden: stopped\n" });
   expect(readdirSync(folder.path).filter((name) => name.startsWith("state.jsonl"))).toEqual([]);
 });
 
