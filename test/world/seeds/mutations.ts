@@ -91,8 +91,8 @@ export const MUTATIONS: readonly Mutation[] = [
       {
         file: "src/policy/timer.ts",
         find: "  const { verdict, newest, now } = observation;",
-        replace: `  const { newest, now } = observation;
-  const verdict = observation.verdict === "unknown" ? "true" : observation.verdict;`,
+        replace: `  if (observation.verdict === "unknown") observation = { ...observation, verdict: "true" };
+  const { verdict, newest, now } = observation;`,
       },
     ],
     ...safety(4),
