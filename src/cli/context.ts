@@ -118,7 +118,7 @@ export const orStopped = <T>(work: Promise<T>, stop: AbortSignal): Promise<T> =>
   Promise.race([failWhenAborted(stop), work]);
 
 async function failWhenAborted(signal: AbortSignal): Promise<never> {
-  await untilAborted(signal);
+  if (!signal.aborted) await once(signal, "abort");
   throw stopFailure(signal);
 }
 
