@@ -228,6 +228,8 @@ test("the keyboard opens commands, finds nodes and moves the focus to the search
 test("on a phone, the names of commands that can't be sent are not broken within a word", async () => {
   const { page } = await openDaemon();
   await page.setViewportSize({ width: 390, height: 844 });
+  // The commands depend on the status of the daemon.
+  await page.locator("#pause button").waitFor({ state: "attached" });
   await page.keyboard.press("Control+k");
   const name = (await page.locator("#palette-list span").getByText("Pause").boundingBox())!;
   expect(name.height).toBeLessThan(30);
