@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { errorMessage, type Result } from "../base/result.ts";
+import { errorMessage, fail, type Result } from "../base/result.ts";
 import { type ConfigProblem, formatProblem } from "../config/diagnostics/problem.ts";
 import { createPaint, type Paint } from "./output/text.ts";
 
@@ -121,6 +121,16 @@ async function failWhenAborted(signal: AbortSignal): Promise<never> {
   if (!signal.aborted) await once(signal, "abort");
   throw stopFailure(signal);
 }
+
+/**
+ * Returns a handler of rejections that turns an error into a failure with `prefix`. {@link CommandFailure} is passed on.
+ */
+export const failWith =
+  (prefix: string) =>
+  (error: unknown): Result<never, string> => {
+    if (error instanceof CommandFailure) throw error;
+    return fail(`${prefix}: ${errorMessage(error)}`);
+  };
 
 /** Returns the failure of a command that was asked to stop: the signal's reason if it is one. */
 export const stopFailure = ({ reason }: AbortSignal): CommandFailure =>

@@ -1,5 +1,4 @@
 import { SECOND_MS } from "../base/duration.ts";
-import { errorMessage, fail } from "../base/result.ts";
 import type { StateReader } from "../journal/state-export.ts";
 import { EXPLAINED_ROWS_MAX } from "../model/remediation/journal.ts";
 import { type EpochMs, isoAt } from "../model/time.ts";
@@ -10,7 +9,7 @@ import { stepName, timerView } from "../web/api/remediation-views.ts";
 import { actionView, decisionView, episodeView, holdView, operatorCommandView } from "../web/api/row-views.ts";
 import { type PastTime, timeOfOption } from "./arguments/past-time.ts";
 import { readConfig } from "./config/config-loading.ts";
-import { type CommandContext, CommandFailure, type OutputOption, orFail, print } from "./context.ts";
+import { type CommandContext, failWith, type OutputOption, orFail, print } from "./context.ts";
 import { DaemonClient, type DaemonConnectionOptions } from "./daemon-client.ts";
 import { assertNodeText, resolveNode } from "./daemon-views/node-lookup.ts";
 import {
@@ -79,10 +78,9 @@ async function explainFromJournal(
     rows: await readNodeRows(journal, id, at, now),
     timers: await journal.timers(id),
   });
-  const journaled = await readConfiguredState(loaded.config.state, read, stop).catch((error: unknown) => {
-    if (error instanceof CommandFailure) throw error;
-    return fail(`the journal can't be read: ${errorMessage(error)}`);
-  });
+  const journaled = await readConfiguredState(loaded.config.state, read, stop).catch(
+    failWith("the journal can't be read"),
+  );
   const { rows, timers } = orFail(journaled);
   const policies = loaded.policies.map((spec) => {
     const timer = timers.find(({ policy }) => policy === spec.name);

@@ -10,14 +10,13 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { errorMessage, fail } from "../../base/result.ts";
 import { loadStateSection } from "../../config/load.ts";
 import { exportLines, parseExport, type StateReader } from "../../journal/state-export.ts";
 import { nextTurn } from "../../platform/event-loop.ts";
 import { readTextStream, STANDARD_STREAM } from "../../platform/text-file.ts";
 import { countNoun } from "../../web/ui/page/format.ts";
 import { readSource } from "../config/config-loading.ts";
-import { type CommandContext, CommandFailure, orFail, orStopped, stopFailure } from "../context.ts";
+import { type CommandContext, CommandFailure, failWith, orFail, orStopped, stopFailure } from "../context.ts";
 import { importConfiguredState, readConfiguredState } from "./state-store.ts";
 
 interface StateOptions {
@@ -46,10 +45,7 @@ export async function runStateExport(
   }
   const exported = await readConfiguredState(state, write, context.stop)
     .finally(removeUnfinished)
-    .catch((error: unknown) => {
-      if (error instanceof CommandFailure) throw error;
-      return fail(`the state can't be exported: ${errorMessage(error)}`);
-    });
+    .catch(failWith("the state can't be exported"));
   orFail(exported);
 }
 
