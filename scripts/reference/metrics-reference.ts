@@ -125,7 +125,10 @@ const CLOSED_LABELS: readonly Cells[] = [
   ["`collector`", codeList(COLLECTORS)],
   ["`endpoint`", codeList(ENDPOINT_LABELS)],
   ["`category`", codeList(LIMIT_SCOPES)],
-  ["`code`", "the status code of the response; without a response, the failure reason (see below) or `aborted`"],
+  [
+    "`code`",
+    "the status code of the response; without a complete response, the failure reason (see below) or `aborted`",
+  ],
   ["`status` of nodes", codeList(NODE_STATUSES)],
   ["`status` of sessions", codeList(SESSION_STATUSES)],
   ["`session_type`", codeList(SESSION_TYPES)],

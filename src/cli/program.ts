@@ -225,7 +225,7 @@ const COMMANDS: readonly CommandRow[] = [
     options: [
       option(
         "--config <file>",
-        "read the journal of this configuration instead of asking the daemon; the journal knows only ids",
+        "read the journal of this configuration instead of asking the daemon; requires the id of the node",
       ),
       option(
         "--at <time>",

@@ -23,7 +23,7 @@ export const FAILURE_MEANINGS = {
   forbidden: "403: the API key lacks a required scope, or a limit of the plan is reached",
   not_found: "404 or 410: the base URL is wrong, or the node is gone",
   rate_limited:
-    "429, or no call could be sent because of earlier ones: another user of the key uses up the limit, or a gateway has a lower one; otherwise a bug",
+    "429, or no call could be sent because of an earlier 429 or a 5xx with Retry-After; causes of a 429: another user of the key uses up the limit, a gateway has a lower one, or a bug",
   client_error: "another 4xx",
   server_error: "5xx",
   redirected: "3xx: redirects are not followed",
