@@ -2,7 +2,9 @@ import { HEARTBEAT_MS } from "../../src/simulator/fleet/node.ts";
 import { BAD_DETAILS, CHURN_EVERY_MS, LIST_SHARE, PAGE_SIZE, PAGE_SIZE_OF_CHURN } from "./cell.ts";
 import type { CellRun } from "./cell-run.ts";
 import { cellTable, duration, resultTables, targetTable } from "./report.ts";
+import { AGE_MOMENTS } from "./result.ts";
 import { NEAR_THRESHOLD, THRESHOLD } from "./script.ts";
+import { FRESH_SHARE_MIN } from "./targets.ts";
 
 /** Returns the text of docs/freshness.md, which does not depend on the machine or the time of day. */
 export function freshnessDocument(runs: readonly CellRun[], seed: number): string {
@@ -49,9 +51,9 @@ the same for every contender. Each has the targets of the cell that it repeats.
 - *Nodes join and leave*: on average one node joins and one node leaves every ${duration(CHURN_EVERY_MS)}. The list is sorted by creation date,
   newest first, so each join moves every record down by one. Pages hold ${PAGE_SIZE_OF_CHURN} nodes, so that the list often changes
   while it is read. *even* and *naive* learn of joins and leaves immediately, which favors them. Two targets are added,
-  because the others do not depend on complete walks. The inventory of proxywarden must differ from the fleet by at most 1%
-  at any time, counting nodes that it lacks and nodes that it keeps after they left. The list must always be fresh enough
-  for \`/metrics\` to show the nodes.
+  because the others do not depend on complete walks. At each of ${AGE_MOMENTS} moments, the inventory of proxywarden must differ from
+  the fleet by at most 1%, counting nodes that it lacks and nodes that it keeps after they left. In at least ${FRESH_SHARE_MIN * 100}% of the
+  snapshots, the list must be fresh enough for \`/metrics\` to show the nodes.
 - *${percent(BAD_DETAILS.at(-1)!.share)} of details fail*: from the start, reads of the details of ${percent(BAD_DETAILS.at(-1)!.share)} of the nodes return 404, 200 with a body that
   is not a node, or 500, each for about a third of these nodes. The list still shows them. Calls for their details are wasted.
 
@@ -64,7 +66,7 @@ Times are measured from the moment at which a read would first have shown the fa
 
 - *Offline*: the node stops responding.
 - *Slow rise of usage*: CPU, memory or disk usage rises evenly from its normal level past ${THRESHOLD}, over 1.5 to 3.5 rounds of the even
-  poller. A rise that is too fast for any contender to follow counts as a jump.
+  poller. Faster rises, which no contender could follow, are represented by the jumps.
 - *Jump of usage at a restart*: the list shows that the node's uptime fell. Three times as many other restarts have no such
   jump.
 - *Jump of usage without a signal*: only the next read of the node can find it. No contender's reads depend on such a jump

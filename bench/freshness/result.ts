@@ -35,7 +35,8 @@ export interface Result {
   readonly inventory: InventoryResult | null;
 }
 
-const AGE_MOMENTS = 24;
+/** Number of times at which the inventory and the ages of details are recorded. */
+export const AGE_MOMENTS = 24;
 
 /** Returns the times between `from` and `to` at which the ages of details are recorded. */
 export const ageMoments = (from: EpochMs, to: EpochMs): readonly EpochMs[] =>

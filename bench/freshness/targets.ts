@@ -23,7 +23,7 @@ const SAME_CALLS_MAX = 1.01;
 /** About as many nodes as join and leave during a few walks. */
 const INVENTORY_ERROR_MAX = 0.01;
 /** Node metrics are missing only before the first walk after the start. */
-const FRESH_SHARE_MIN = 0.999;
+export const FRESH_SHARE_MIN = 0.999;
 
 /** Returns the median detection time of a kind of fault. */
 export const medianOf = ({ latencies }: Result, kind: DetectionKind): number => quantile(latencies[kind], 0.5);

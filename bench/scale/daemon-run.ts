@@ -20,9 +20,9 @@ export const CALLS_PER_MINUTE = 6_000;
 const SCRAPE_INTERVAL_MS = 15 * SECOND_MS;
 /** Time between two readings of the memory. */
 const MEMORY_INTERVAL_MS = SECOND_MS;
-/** Time after the first complete page in which the daemon warms up, before anything is measured. */
+/** Time after the first walks in which the daemon warms up, before anything is measured. */
 const WARM_UP_MS = MINUTE_MS;
-/** Limit for the first complete page: a million nodes take a thousand pages. */
+/** Limit for the first walks: a million nodes take a thousand pages. */
 const START_MS_MAX = 10 * MINUTE_MS;
 const PAGE_RECORDS = 1_000;
 /** The default of `limits.reserve`. */
@@ -43,13 +43,13 @@ export interface FleetSize {
 
 /** Measurements of a daemon. Memory is in megabytes of 10^6 bytes. */
 export interface ScaleResult extends FleetSize {
-  /** From the start of the process until a complete /metrics was received. */
+  /** From the start of the process until both lists were read. */
   readonly startSeconds: number;
   /** CPU time of the daemon until then. */
   readonly startCpuSeconds: number;
   /** Time that the calls of the longer walk take at the even rate of {@link categoryPaceRates}, without bursts. */
   readonly evenSeconds: number;
-  /** Time in which a client that only receives the same pages reads both lists. */
+  /** Time in which a client that only receives pages reads both lists. */
   readonly callsSeconds: number;
   readonly rssSteadyMb: number;
   readonly rssPeakMb: number;
@@ -66,7 +66,7 @@ export interface ScaleResult extends FleetSize {
   readonly plainMs: number;
   readonly gzipMb: number;
   readonly gzipMs: number;
-  /** Median response time of the slowest route of the JSON API. */
+  /** Median response time of the slowest of {@link API_PATHS}. */
   readonly apiMs: number;
   /** Longest delay of the event loop while a route is requested: median of the rounds of the worst route. */
   readonly apiDelayMs: number;
@@ -252,7 +252,8 @@ async function timeScrapes(url: string) {
   return { plainMb: plain.mb, plainMs: plain.ms, gzipMb: gzip.mb, gzipMs: gzip.ms };
 }
 
-const API_PATHS = ["status", "fleet", "nodes", "budget", "history"];
+/** Routes of the JSON API whose response times are measured. */
+export const API_PATHS = ["status", "fleet", "nodes", "budget", "history"];
 /** Number of rounds in which each route is requested. The median is shown. */
 const API_ROUNDS = 5;
 const REQUESTS_PER_ROUND = 5;

@@ -1,18 +1,22 @@
 import { cpus, totalmem } from "node:os";
-import { CALLS_PER_MINUTE, type ScaleResult } from "./daemon-run.ts";
+import { API_PATHS, CALLS_PER_MINUTE, type ScaleResult } from "./daemon-run.ts";
 import { ROUNDS } from "./mass-event.ts";
 
 type Row = readonly [title: string, digits: number, value: (result: ScaleResult) => number];
 
 const ROWS: readonly Row[] = [
-  ["time from start until both lists are read and on `/metrics`, s", 1, ({ startSeconds }) => startSeconds],
+  ["time from start until both lists are read, s", 1, ({ startSeconds }) => startSeconds],
   ["CPU time of the daemon until then, s", 1, ({ startCpuSeconds }) => startCpuSeconds],
   [
     "time that the pages of the longer list take at the even rate that the limits allow, s",
     1,
     ({ evenSeconds }) => evenSeconds,
   ],
-  ["time in which a client that ignores the limits receives the same pages, s", 1, ({ callsSeconds }) => callsSeconds],
+  [
+    "time in which a client that ignores the limits receives the pages of both lists, s",
+    1,
+    ({ callsSeconds }) => callsSeconds,
+  ],
   ["memory (RSS), median, MB", 0, ({ rssSteadyMb }) => rssSteadyMb],
   ["memory (RSS), peak, MB", 0, ({ rssPeakMb }) => rssPeakMb],
   ["CPU, cores", 2, ({ cpuCores }) => cpuCores],
@@ -29,7 +33,11 @@ const ROWS: readonly Row[] = [
   ["scrape without compression, ms", 0, ({ plainMs }) => plainMs],
   ["gzip scrape, MB", 2, ({ gzipMb }) => gzipMb],
   ["gzip scrape, ms", 0, ({ gzipMs }) => gzipMs],
-  ["response of the slowest JSON API route, median, ms", 0, ({ apiMs }) => apiMs],
+  [
+    `response of the slowest of the routes ${API_PATHS.map((path) => `\`${path}\``).join(", ")}, median, ms`,
+    0,
+    ({ apiMs }) => apiMs,
+  ],
   ["longest event loop delay while a route is requested (worst route, median), ms", 0, ({ apiDelayMs }) => apiDelayMs],
   ["the same without requests, ms", 0, ({ quietDelayMs }) => quietDelayMs],
 ];
@@ -124,6 +132,6 @@ seconds to store each scrape: set \`scrape_timeout\` accordingly, and scrape eve
 - A shorter scrape interval: values change only when lists and details are read.
 - Higher limits than the intervals need: polling is already at the requested rate.
 - More memory than the peak: only the current state is kept in memory.
-- A faster disk: the number of calls is written about twice a second, and little else is written.
+- A faster disk: the number of calls is written at most a few times a second, and little else is written.
 `;
 }

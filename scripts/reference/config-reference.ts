@@ -97,7 +97,7 @@ the same way:
 
 \`\`\`
 rough-day.yaml:9:14: faults[2].for: found 90; a duration is a number with a unit, largest unit first, such as 30s, 5m, 1h30m or 7d
-rough-day.yaml:12:11: faults[3].kind: found "hangs"; must be one of status, gateway_limit, limit_headers, hang, …; did you mean "hang"?
+rough-day.yaml:12:11: faults[3].kind: found "hangs"; must be one of status, gateway_limit, limit_headers, wrong_date, …; did you mean "hang"?
 \`\`\``;
 
 /** Returns the reference of the configuration in Markdown. The examples are the texts of whole files. */

@@ -121,7 +121,7 @@ const faults = [
   ),
   requestFault(
     "many_labels",
-    "Puts many countries, regions, nodes and customers into the records of a list and the top-N lists in the statistics.",
+    "Puts many countries, regions, nodes and customers into the records of a list, and many countries and protocols into the statistics.",
     { values: wholeNumber(1, 10_000_000).describe("Number of different values of each label.") },
   ),
   requestFault("slow_drip", "Sends the body slowly.", {

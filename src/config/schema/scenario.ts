@@ -123,10 +123,12 @@ const service = section({
     ),
   last_seen_every: duration("0s", "1h")
     .prefault("0s")
-    .describe("How often the service updates `last_seen`, which is rounded down to a multiple of it; `0s`: always."),
+    .describe(
+      "Interval at which the service updates `last_seen`, which is rounded down to a multiple of the interval; `0s`: at every report of the node.",
+    ),
   detail_last_seen_every: duration("0s", "1h")
     .prefault("0s")
-    .describe("The same for details, which then may state an older `last_seen` than the list; `0s`: as the list."),
+    .describe("The same for details, which then may state an older `last_seen` than the list; `0s`: as in the list."),
   error_body: oneOf(["code", "nested", "text", "empty"])
     .default("code")
     .describe("Body of error responses: `{error, message}`, `{error: {code, message}}`, text/plain, or none."),

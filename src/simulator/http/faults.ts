@@ -88,11 +88,13 @@ function isActive(faultSchedule: FaultSchedule, fault: Fault, at: EpochMs): bool
 
 /**
  * Returns whether a fault matches a request. `match` is a method, a path prefix, or both, as in `GET /v1/nodes`. With a
- * `?` at the end, it matches only the list, whose requests have a query.
+ * `?` at the end, it matches only the list.
  */
 function matches({ match }: Fault, method: string, path: string): boolean {
   if (match === undefined) return true;
   const [first = "", prefix = ""] = match.trim().split(/\s+/, 2);
-  if (first.startsWith("/")) return path.startsWith(first);
-  return first.toUpperCase() === method && path.startsWith(prefix);
+  // A request for the list may have no query.
+  const target = path.includes("?") ? path : `${path}?`;
+  if (first.startsWith("/")) return target.startsWith(first);
+  return first.toUpperCase() === method && target.startsWith(prefix);
 }

@@ -37,6 +37,11 @@ describe("a fault affects", () => {
     );
   });
 
+  test("a list without a query if the match ends in a question mark", () => {
+    const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, match: "GET /v1/nodes?", fault: broken });
+    expect(client.get("/v1/nodes").status).toBe(500);
+  });
+
   test("a share of the requests that depends on the seed", () => {
     const statuses = () => {
       const client = callerWith({ afterMs: 0, forMs: MINUTE_MS, share: 0.3, fault: broken });
