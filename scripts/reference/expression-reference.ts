@@ -37,7 +37,7 @@ const UNKNOWN_CAUSES: Readonly<Record<UnknownCause["why"], string>> = {
   undeclared_scale: "[`service.usage_scale`](config.md#service) is not set, or a value contradicted it.",
   in_future: "The timestamp is more than a minute later than its observation, so a clock is wrong.",
   unassigned:
-    "More than 10% of the sessions can't be read or name no node of the fleet, and any of them may be this node's. Connecting sessions without a node do not count, because they may not have one yet.",
+    "More than 10% of the sessions, and at least two, can't be read or name no node of the fleet, and any of them may be this node's. Connecting sessions without a node do not count, because they may not have one yet.",
   past: "The list still has failed sessions of the node, but none that failed in the minute before the last walk. From the third such walk in a row, the value is 0.",
   error: "The whole expression has no value: `b` in `ratio(a, b)` is 0, or a number is too large.",
 };

@@ -258,7 +258,7 @@ function shortStepWarnings({ steps }: PolicySpec): Warning[] {
   const first = formatDuration(VERIFICATION_READ_MS_MIN);
   return steps.flatMap((step, index) => {
     if (step.action === "notify" || step.verify.withinMs >= VERIFICATION_READ_MS_MIN) return [];
-    const message = `is ${formatDuration(step.verify.withinMs)}, but a node is read again at the earliest ${first} after an action, so the step ends with that read, whether or not it has had time to help`;
+    const message = `is ${formatDuration(step.verify.withinMs)}, but apart from regular polling, a node is read again no earlier than ${first} after an action, so the step ends with the first read, whether or not it has had time to help`;
     return [warning(["steps", index, "verify", "within"], `must be at least ${first}`, message)];
   });
 }

@@ -110,7 +110,7 @@ test("warns of a step that ends before its node is read again", () => {
       policy("when: node.a").replace("action: reboot", `action: reboot, verify: { within: ${time} }`),
     );
   expect(within("14s")).toEqual([
-    "a.yaml:4:49: policies[0].steps[0].verify.within: is 14s, but a node is read again at the earliest 15s after an action, so the step ends with that read, whether or not it has had time to help",
+    "a.yaml:4:49: policies[0].steps[0].verify.within: is 14s, but apart from regular polling, a node is read again no earlier than 15s after an action, so the step ends with the first read, whether or not it has had time to help",
   ]);
   expect(within("15s")).toEqual([]);
 });
