@@ -3,7 +3,7 @@ import { BAD_DETAILS, CHURN_EVERY_MS, LIST_SHARE, PAGE_SIZE, PAGE_SIZE_OF_CHURN 
 import type { CellRun } from "./cell-run.ts";
 import { cellTable, duration, resultTables, targetTable } from "./report.ts";
 import { AGE_MOMENTS } from "./result.ts";
-import { NEAR_THRESHOLD, THRESHOLD } from "./script.ts";
+import { NEAR_THRESHOLD, OFFLINE_MS_MIN, OFFLINE_WALKS, THRESHOLD } from "./script.ts";
 import { FRESH_SHARE_MIN } from "./targets.ts";
 
 /** Returns the text of docs/freshness.md, which does not depend on the machine or the time of day. */
@@ -64,7 +64,8 @@ the same nodes.
 
 Times are measured from the moment at which a read would first have shown the fault; nodes report every ${duration(HEARTBEAT_MS)}.
 
-- *Offline*: the node stops responding.
+- *Offline*: the node stops responding for as long as ${OFFLINE_WALKS} walks of the even poller take, but for at least ${duration(OFFLINE_MS_MIN)} and no
+  longer than usage faults last.
 - *Slow rise of usage*: CPU, memory or disk usage rises evenly from its normal level past ${THRESHOLD}, over 1.5 to 3.5 rounds of the even
   poller. Faster rises, which no contender could follow, are represented by the jumps.
 - *Jump of usage at a restart*: the list shows that the node's uptime fell. Three times as many other restarts have no such

@@ -86,7 +86,7 @@ export function cellTable(cells: readonly Cell[]): string {
     ];
   });
   const head = ["nodes", "plan", "polling budget, calls a minute", "round of the even poller", "slow rises take"];
-  return table([...head, "faults last", "simulated time"], [2, 3, 4, 5, 6], rows);
+  return table([...head, "usage faults last", "simulated time"], [2, 3, 4, 5, 6], rows);
 }
 
 /**

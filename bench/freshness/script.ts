@@ -1,4 +1,4 @@
-import { MINUTE_MS } from "../../src/base/duration.ts";
+import { type DurationMs, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Random } from "../../src/base/random.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import type { FaultKind, Scenario } from "../../src/config/schema/scenario.ts";
@@ -91,10 +91,11 @@ const IDLE_RESTARTS = 3;
 const LEVEL = { min: 0.93, max: 0.99 } as const;
 const JUMPS = 4_000;
 /** Duration of an offline fault in walks of the even poller. Each contender can find it within that time. */
-const OFFLINE_WALKS = 4;
+export const OFFLINE_WALKS = 4;
 const OFFLINE_TIMES = 3;
 const OFFLINE_SHARE_MAX = 0.3;
-const OFFLINE_MS_MIN = 10 * MINUTE_MS;
+/** Minimum duration of an offline fault. */
+export const OFFLINE_MS_MIN: DurationMs = 10 * MINUTE_MS;
 const RESOURCES = ["cpu", "memory", "disk"] as const;
 const NEVER = Number.POSITIVE_INFINITY;
 

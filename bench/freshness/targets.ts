@@ -75,7 +75,7 @@ export function checkTargets({ cell, results }: CellRun): readonly TargetResult[
     const { error, fresh } = proxywarden.inventory ?? { error: Number.POSITIVE_INFINITY, fresh: 0 };
     targetResults.push(
       atMost("missing or wrongly kept nodes: share of the fleet", error, INVENTORY_ERROR_MAX),
-      atLeast("share of time with node metrics", fresh, FRESH_SHARE_MIN),
+      atLeast("share of snapshots with node metrics", fresh, FRESH_SHARE_MIN),
     );
   }
   return targetResults;

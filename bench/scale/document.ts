@@ -132,6 +132,6 @@ seconds to store each scrape: set \`scrape_timeout\` accordingly, and scrape eve
 - A shorter scrape interval: values change only when lists and details are read.
 - Higher limits than the intervals need: polling is already at the requested rate.
 - More memory than the peak: only the current state is kept in memory.
-- A faster disk: the number of calls is written at most a few times a second, and little else is written.
+- A faster disk: the number of calls is written at most about ten times a second, and little else is written.
 `;
 }

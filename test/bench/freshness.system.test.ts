@@ -115,7 +115,7 @@ test("each other condition has one cell with the targets of the plain one", asyn
   expect(targets(others[0]!)).toEqual([
     ...plain,
     "missing or wrongly kept nodes: share of the fleet",
-    "share of time with node metrics",
+    "share of snapshots with node metrics",
   ]);
 });
 
