@@ -110,7 +110,7 @@ export const bytesPerSecond = (by: string, legend: string | undefined, ...direct
 
 /** What panels of traffic say about their resolution. */
 export const WALKS_RESOLUTION =
-  "Averaged over 10 minutes if the session list is walked at least every 5 minutes, over an hour if at least every 30 minutes, over 6 hours if at least every 3 hours, otherwise over 3 days; shorter changes are not visible. Sessions that begin and end between two walks are not counted.";
+  "Averaged over 10 minutes if the session list is walked at least every 5 minutes, over an hour if at least every 30 minutes, over 6 hours if at least every 3 hours, otherwise over 3 days; shorter changes are not visible. Sessions that begin and end between two walks are counted only if the service lists ended sessions.";
 
 /**
  * Joins one series per state into one series, whose value is the index of the state, from 1. Value mappings turn it into

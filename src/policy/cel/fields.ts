@@ -68,7 +68,7 @@ const sessionRow = (status: SessionStatus, read: (status: SessionStatus) => Fiel
 
 const STATUS_HELP = "Status of the node; missing if this version of proxywarden does not know it.";
 const TOTAL_HELP =
-  "Sessions of the node, including those that ended in the last five minutes; if there are none it is 0, or missing if sessions of other nodes are counted as `other`.";
+  "Sessions of the node, including those that ended in the last five minutes; 0 if there are none, or missing while sessions of the node may be counted as `other`.";
 const IF_STATES_KNOWN = "missing while the status of any session of the node is unknown";
 const FAILURES_NOTE = "see [unknown fields](#unknown-fields)";
 
