@@ -4,7 +4,7 @@ import { decodePage } from "../api-client/decoding/records.ts";
 import { type Call, listNodesCall, listSessionsCall, type PageQuery } from "../api-client/endpoints.ts";
 import { isRequestRejected } from "../api-client/errors.ts";
 import { userAgentOf } from "../api-client/integration-client.ts";
-import { smallerPageLimits } from "../api-client/pagination/list-walk.ts";
+import { isWholeList, smallerPageLimits } from "../api-client/pagination/list-walk.ts";
 import { createRateLimiter } from "../api-client/rate-limiter.ts";
 import { ServiceClock } from "../api-client/service-clock.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
@@ -109,20 +109,28 @@ export async function queryNetworkSize(
   async function sizeOf(listCall: (query: PageQuery) => Call) {
     const timeout = AbortSignal.timeout(SERVICE_TIMEOUT_MS);
     const signal = AbortSignal.any([stop, timeout]);
-    const readPage = (page: number) => client.get(listCall({ page, limit }), "walk", signal);
+    const readPage = async (page: number, limit: number) => {
+      const answer = await client.get(listCall({ page, limit }), "walk", signal);
+      return answer.ok ? decodePage(answer.value.json) : answer;
+    };
     let limit = pageLimit;
-    let answer = await readPage(1);
+    let page = await readPage(1, limit);
     for (const smaller of smallerPageLimits(pageLimit)) {
-      if (answer.ok || answer.error.kind !== "client_error") break;
+      if (page.ok || page.error.kind !== "client_error") break;
       limit = smaller;
-      answer = await readPage(1);
+      page = await readPage(1, limit);
     }
-    if (!answer.ok && isRequestRejected(answer.error)) {
-      // A service that counts pages from 0 may reject page 1 of a short list.
-      const zero = await readPage(0);
-      if (zero.ok) answer = zero;
+    // A service that counts pages from 0 may reject page 1 of a short list, in every size or only in larger ones.
+    if (page.ok && limit < pageLimit) {
+      const zero = await readPage(0, pageLimit);
+      if (zero.ok && isWholeList({ length: zero.value.records.length, total: zero.value.total })) {
+        limit = pageLimit;
+        page = zero;
+      }
+    } else if (!page.ok && isRequestRejected(page.error)) {
+      const zero = await readPage(0, limit);
+      if (zero.ok) page = zero;
     }
-    const page = answer.ok ? decodePage(answer.value.json) : answer;
     if (!page.ok) {
       const reason = timeout.aborted ? NO_RESPONSE : page.error.message;
       throw new CommandFailure(

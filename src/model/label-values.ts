@@ -70,7 +70,7 @@ export const WEB_REFUSAL_MEANINGS = {
   rate: "the client, or all clients together, sent too many requests (429)",
   credentials: "the password or the operator's token is missing or wrong (401)",
   origin:
-    "an operator command or reload from a web page of another origin, or from any page if no operators are configured (403)",
+    "an operator command or reload from a web page on another origin, or from any page if no operators are configured (403)",
   attempts: "too many wrong passwords or tokens (429)",
   busy: "too many requests are waiting for a response or for a password check, too many event streams are open, or a password check failed (503)",
 } as const;

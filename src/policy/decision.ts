@@ -1,4 +1,5 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../base/duration.ts";
+import { onOneLine } from "../base/text.ts";
 import type { Action, ActionRequest, Blocker, Decision, Episode } from "../model/remediation/episode.ts";
 import type { EpochMs } from "../model/time.ts";
 import { isInFlight } from "./episodes/attempts.ts";
@@ -162,7 +163,7 @@ function actionRequestOf(candidate: Candidate): ActionRequest {
       const reason = step.reason.replace(/\{\{\s*(\w+)\s*\}\}/g, (_, name: string) => values[name] ?? "");
       return {
         kind: "quarantine",
-        reason: reason.slice(0, QUARANTINE_REASON_CHARACTERS_MAX),
+        reason: onOneLine(reason).slice(0, QUARANTINE_REASON_CHARACTERS_MAX),
         durationMinutes: Math.round(step.durationMs / MINUTE_MS),
       };
     }

@@ -70,6 +70,7 @@ export class RemediationRecords {
     return this.#timers.get(policy) ?? NO_TIMERS;
   }
 
+  /** Nodes on which the timer of a policy is firing. */
   firingNodes(policy: string): readonly NodeId[] {
     return [...this.timersOf(policy)].flatMap(([node, { state }]) => (state === "firing" ? [node] : []));
   }
@@ -83,10 +84,7 @@ export class RemediationRecords {
     return [...this.#timers.keys()];
   }
 
-  /**
-   * The open episode of a node, either the real one or that of a dry run, or null if there is none, or only suspended
-   * ones.
-   */
+  /** The open episode of a node, real or of a dry run, that is not suspended, or null if there is none. */
   openEpisode(node: NodeId, dryRun: boolean): Episode | null {
     const isMatch = (episode: Episode) =>
       episode.closedAt === null && episode.dryRun === dryRun && episode.state !== "suspended";

@@ -91,3 +91,24 @@ test("a screen reader announces the summary only when it changes", async () => {
   });
   expect(await page.evaluate<number>("announced")).toBe(1);
 });
+
+test("a screen reader announces how many nodes pass the filter when it changes, but not when the fleet does", async () => {
+  const fleet = new LargeFleet(500);
+  const web = await startTestServer(fleet.webDeps(), systemClock);
+  const { page } = await openPage(web.url);
+  const announcement = page.locator("#filter-announcement");
+  await page.locator("#search").fill("node_4");
+  await announcement.getByText("111 of 500 nodes").waitFor({ state: "attached" });
+  await page.locator("#search").fill("node_4 eu-west");
+  await announcement.getByText("15 of 500 nodes").waitFor({ state: "attached" });
+  await page.locator('#legend [data-k="online"]').click();
+  const counts = page.locator("#filter span");
+  const before = await announcement.textContent();
+  expect(await counts.textContent()).toBe(before);
+  fleet.set({ 40: "offline" });
+  await waitUntil("the count is smaller", async () => (await counts.textContent()) !== before);
+  expect(await announcement.textContent()).toBe(before);
+  expect(await page.locator("#filter").getAttribute("role")).toBeNull();
+  await page.getByRole("button", { name: "Clear filter" }).click();
+  await waitUntil("nothing is announced", async () => (await announcement.textContent()) === "");
+});

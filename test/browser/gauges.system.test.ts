@@ -22,6 +22,22 @@ test("a standby does not claim that data is not collected, or that it can send c
   await page.locator("#budget").getByText("100 a minute, burst 200 · this daemon does not poll").waitFor();
 });
 
+test("a standby does not claim that it will read nodes and sessions, nor a leader that it will read what is off", async () => {
+  const status = {
+    ...(new LargeFleet(1).webDeps().status() as object),
+    leader: { is_this: false, name: "alpha", url: null },
+    collectors: { nodes: COLLECTOR_OFF, sessions: COLLECTOR_OFF },
+  };
+  const { page } = await openDaemon({ fleet: () => null, status: () => status });
+  await page.locator('[data-k="tile Online"]').getByText("this daemon does not poll").waitFor();
+  await page.locator('[data-k="tile Active sessions"]').getByText("this daemon does not poll").waitFor();
+  expect(await page.locator("#attention-none").textContent()).toBe("No nodes are known.");
+  await page.getByRole("img", { name: "Active sessions: active: not known", exact: true }).waitFor();
+  status.leader.is_this = true;
+  await page.locator('[data-k="tile Online"]').getByText("no nodes known yet").waitFor();
+  await page.locator('[data-k="tile Active sessions"]').getByText("not collected").waitFor();
+});
+
 test("the budget shows no negative number of calls, and a limit on concurrent requests alone", async () => {
   const budget = new LargeFleet(1).webDeps().budget() as { readonly month: object };
   const { page } = await openDaemon({

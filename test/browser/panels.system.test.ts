@@ -117,14 +117,14 @@ test("before the first walk the page does not claim that every node is healthy, 
     "/#node/node_1",
   );
   await page.locator("#attention-none").waitFor();
-  expect(await page.locator("#attention-none").textContent()).toBe("No nodes are known yet.");
+  expect(await page.locator("#attention-none").textContent()).toBe("No nodes are known.");
   expect(await page.locator("#attention-count").textContent()).toBe("");
   expect(await page.locator('[data-k="tile Online"]').textContent()).toBe("Online–no nodes known yet");
   expect(await page.locator('[data-k="tile Needs attention"] b').textContent()).toBe("–");
   const counts = await page.locator("#legend b, #marks b").allTextContents();
   expect(new Set(counts)).toEqual(new Set(["–"]));
   await page.evaluate(`location.hash = "#node/node_1?view=table"`);
-  await page.locator("#node-table-rows").getByText("No nodes are known yet.").waitFor();
+  await page.locator("#node-table-rows").getByText("No nodes are known.").waitFor();
   await page.locator("#panel-title").getByText("unknown").waitFor();
   expect(await page.locator("#panel-body").innerText()).toContain("No policy is evaluated for this node.");
   status.nodes_complete = true;
@@ -134,7 +134,7 @@ test("before the first walk the page does not claim that every node is healthy, 
 test("a fleet that is known to have no nodes is shown as empty, not as unknown", async () => {
   const status = { ...(new LargeFleet(1).webDeps().status() as object), nodes_complete: false };
   const { page } = await openDaemon({ fleet: () => buildFleet([]), status: () => status }, "/#?view=table");
-  await page.locator("#node-table-rows").getByText("No nodes are known yet.").waitFor();
+  await page.locator("#node-table-rows").getByText("No nodes are known.").waitFor();
   status.nodes_complete = true;
   await page.locator("#node-table-rows").getByText("The fleet has no nodes.").waitFor();
   expect(await page.locator("#attention-none").textContent()).toBe("The fleet has no nodes.");

@@ -147,6 +147,13 @@ test("if the service has only a page 0, its total is used", async () => {
   expect(network).toMatchObject({ source: "service", nodes: 30, node_pages: 1 });
 });
 
+test("if the service has only a page 0 and answers 400 to others, the page size stays as configured", async () => {
+  const service = { ...defaultScenario.service, firstPage: 0, pagesAfterEnd: "rejected" } as const;
+  const { url } = await startNetwork({ scenario: { nodes: 60, sessions: 200, service } });
+  const { network } = await planned({ config: configured(url).file });
+  expect(network).toMatchObject({ nodes: 60, node_pages: 1, session_pages: 1 });
+});
+
 test("if the service rejects the page size, smaller ones are tried, as the daemon does", async () => {
   const options = { pageLimitMax: 50, pageLimitOver: "reject" } as const;
   const service = { ...defaultScenario.service, ...options };

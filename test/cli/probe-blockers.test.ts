@@ -46,7 +46,7 @@ describe("check --probe with blocked_by", () => {
       value: false,
       certain: true,
       problem: true,
-      text: "policy p: the query up: blocks now; policy p: the query down or down: does not block now; policy p: the query up = 0: fails: Prometheus answered 400: bad_data: parse error; a query that fails holds its policy",
+      text: "policy p: the query up: blocks now; policy p: the query down or down: does not block now; policy p: the query up = 0: fails: Prometheus answered 400: bad_data: parse error; an entry of blocked_by that fails holds its policy",
     });
     expect(code).toBe(1);
   });

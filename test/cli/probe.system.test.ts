@@ -16,7 +16,7 @@ test("announces its calls, prints what the service showed, and ends with the num
   const { code, out, err } = await runInProcess("check", "--config", file, "--probe");
   expect(code).toBe(0);
   expect(err).toContain(
-    `asking ${network.url}, read-only and within the limits: pages of GET /v1/nodes, GET /v1/nodes/ID of 3 nodes, a page of GET /v1/sessions; at most 10 calls\n`,
+    `asking ${network.url}, read-only and within the limits: pages of GET /v1/nodes, GET /v1/nodes/ID of 3 nodes, a page of GET /v1/sessions; at most 11 calls\n`,
   );
   const lines = out.trimEnd().split("\n");
   const probed = lines.slice(lines.findIndex((line) => line.startsWith("what ")));
@@ -219,7 +219,7 @@ describe("limits and headers", () => {
 
   test("no call is made if too few calls of the month are left, and the rest of the report is printed", async () => {
     const { network, file } = await startService({ limits: { plan: "starter", month: { used: 99_995 } } });
-    const problem = "5 of 100000 calls of this month are left; the probe may need 10; no call was made";
+    const problem = "5 of 100000 calls of this month are left; the probe may need 11; no call was made";
     const text = await runInProcess("check", "--config", file, "--probe");
     expect([text.code, text.out]).toEqual([1, expect.stringContaining(`${file}: valid\n`)]);
     expect(text.err).toContain(problem);

@@ -28,6 +28,19 @@ describe("what check --probe finds about pages", () => {
     expect(findings.usage_scale).toMatchObject({ value: "ratio" });
   });
 
+  test.each([20, 30, 60, 100])(
+    "400 to a page after the end does not make the page size smaller: %i nodes",
+    async (nodes) => {
+      const { findings, calls } = await probe({
+        options: { firstPage: 0, pagesAfterEnd: "rejected" },
+        scenario: { nodes, sessions: 20 },
+      });
+      expect(findings.first_page).toMatchObject({ value: 0, certain: true });
+      expect(findings.page_limit!.text).not.toContain("rejected");
+      expect(calls.at(-1)).toMatchObject({ path: "/v1/sessions?page=0&limit=100", status: 200 });
+    },
+  );
+
   test("a service that answers 400 to a page after the end rejects the page, not its size", async () => {
     const data = [{ id: "node_1", status: "online" }];
     const server = createServer(({ url = "" }, response) => {

@@ -8,6 +8,7 @@ import {
   HOLD_REASONS,
   type HoldReason,
   mayBeginEpisode,
+  planAction,
 } from "../../src/policy/decision.ts";
 import type { Candidate } from "../../src/policy/guards/guard-types.ts";
 import { steps } from "../harness/policies.ts";
@@ -86,6 +87,16 @@ describe("the daemon's own state", () => {
     for (const step of [steps.disconnect, steps.reboot, steps.force, steps.quarantine]) {
       expect(decide(buildCandidate({ active: activePolicy({ steps: [step] }) }), facts).verdict).toBe("hold");
     }
+  });
+});
+
+test("the reason of a quarantine is one line, although its template and `when` have several", () => {
+  const reason = "{{policy}}:\n{{when}}\n";
+  const when = 'node.status == "offline" // since\n  && node.country == "DE"\n';
+  const active = activePolicy({ when, steps: [{ ...steps.quarantine, reason }] });
+  const { request } = planAction(buildCandidate({ active, episode: openEpisode() }), "act-1", NOON);
+  expect(request).toMatchObject({
+    reason: 'reboot-offline: node.status == "offline" // since && node.country == "DE"',
   });
 });
 

@@ -1,6 +1,6 @@
 import { ok, type Result } from "../../base/result.ts";
 import { type ApiError, isPermanent, isRequestRejected } from "../errors.ts";
-import type { ListBehavior, ListWalk, PageResult } from "./list-behavior.ts";
+import type { ListBehavior, ListWalk, PageResult, ReadPage } from "./list-behavior.ts";
 import { WalkProgress, type WalkReport } from "./walk-progress.ts";
 
 /** Limits to request, in this order, if the service rejects a larger one. The spec states no largest limit. */
@@ -64,6 +64,7 @@ export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Res
 /** Reads the first page, which has the number 1 or 0. */
 async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<PageResult> {
   const { behavior } = walk;
+  const { limit } = behavior;
   behavior.walks++;
   if (behavior.walks % WALKS_PER_PROVEN_END === 0) {
     forgetEnd(behavior);
@@ -79,15 +80,27 @@ async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<PageR
   behavior.rejectedWalks = isRejected ? behavior.rejectedWalks + 1 : 0;
   if (first.ok || isRejected) behavior.failedWalks = 0;
   else if (SLOW_ERRORS.has(first.error.kind)) behavior.failedWalks++;
-  if (!isRejected || !triesAll || behavior.firstKnown || behavior.first === 0) return first;
-  // A service that counts pages from 0 may reject page 1 of a short list.
-  const zero = await readPage(walk, 0, signal);
-  if (!zero.ok) return first;
+  if (!triesAll || behavior.firstKnown || behavior.first === 0) return first;
+  // A service that counts pages from 0 may reject page 1 of a short list, in every size or only in larger ones.
+  const isSmaller = smaller === null && behavior.limit < limit;
+  if (first.ok ? !isSmaller : !isRejected) return first;
+  const zero = first.ok ? await walk.read({ page: 0, limit }, signal) : await readPage(walk, 0, signal);
+  if (!zero.ok || (first.ok && !isWholeList(zero.value))) return first;
   behavior.first = 0;
   behavior.firstKnown = true;
   behavior.rejectedWalks = 0;
-  return zero;
+  if (!first.ok) return zero;
+  setPageLimit(behavior, limit);
+  return withEarlierRead(zero.value, first.value);
 }
+
+/** Returns whether a page has all records of its list. */
+export const isWholeList = ({ length, total }: Pick<ReadPage, "length" | "total">): boolean =>
+  length > 0 && length >= total;
+
+/** Returns a page as if all records that are new since before the `earlier` one were new on it. */
+const withEarlierRead = (page: ReadPage, { at, fresh }: ReadPage): PageResult =>
+  ok({ ...page, at, fresh: fresh + page.fresh });
 
 /** Returns the page size to read before larger ones are tried in this walk, or null to read only the usual one. */
 function smallerLimit({ failedWalks, limit, requestedLimit, walks, nextSizeTrial }: ListBehavior): number | null {
@@ -110,8 +123,7 @@ async function readSmallerPage(walk: ListWalk, smallest: number, signal: AbortSi
     const larger = await read({ page: behavior.first, limit }, signal);
     if (larger.ok) {
       setPageLimit(behavior, limit);
-      const { at, fresh } = small.value;
-      return ok({ ...larger.value, at, fresh: fresh + larger.value.fresh });
+      return withEarlierRead(larger.value, small.value);
     }
     if (isPermanent(larger.error)) {
       // A 429, for example, says nothing about the size.

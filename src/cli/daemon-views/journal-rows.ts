@@ -134,14 +134,16 @@ export const runDecisions = journalCommand<WithNode<DecisionView>>({
   ],
 });
 
+/** An action that needs approval is created when it is requested. The request and the approval may each last this long. */
+const APPROVAL_TTL_MS_MAX: DurationMs = 30 * DAY_MS;
+
 /** `actions`. */
 export const runActions = journalCommand<WithNode<ActionView>>({
   route: "actions",
   noun: "action",
   sortedBy: (row) => row.created_at,
   shownTime: (row) => row.sent_at ?? row.created_at,
-  // An action that needs approval is created when the approval is requested. Few wait for longer than this.
-  shownLaterMs: DAY_MS,
+  shownLaterMs: 2 * APPROVAL_TTL_MS_MAX,
   keyOf: ({ id }) => id,
   titles: ["time", "id", "node", "region", "policy", "step", "action", "state", "detail"],
   cellsOf: (row) => [

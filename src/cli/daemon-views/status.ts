@@ -44,8 +44,8 @@ function formatStatus({ status, budget, policies, held }: DaemonStatus, paint: P
     ["daemon", `proxywarden ${status.version}, up ${formatLength(upMs)}${leaderText(status.leader ?? null)}`],
     ["config", configText(status)],
     ["clock", clockText(status)],
-    ["nodes", countsText(status.nodes) + firstWalkText(status) + failureText(status, "nodes")],
-    ["sessions", countsText(status.sessions) + failureText(status, "sessions")],
+    ["nodes", countsText(status, "nodes") + firstWalkText(status) + failureText(status, "nodes")],
+    ["sessions", countsText(status, "sessions") + failureText(status, "sessions")],
     [
       "mode",
       `safety.mode is ${remediation.mode}; ${countNoun(remediation.in_flight, "action")} in flight, ${countNoun(remediation.awaiting_approval, "approval")} waiting${remediation.awaiting_approval === 0 ? "" : `: ${PROGRAM} approvals`}`,
@@ -84,8 +84,13 @@ function clockText({ service_clock_skew_seconds: skew }: Status): string | null 
   return `the service's clock is ${formatDuration(Math.abs(skew))} ${direction} the daemon's`;
 }
 
-function countsText(counts: Readonly<Record<string, number>> | null): string {
-  if (counts === null) return "not known yet";
+/** Returns whether a daemon stands by, and therefore polls nothing. */
+const isStandby = ({ leader }: Status): boolean => leader?.is_this === false;
+
+function countsText(status: Status, collector: "nodes" | "sessions"): string {
+  const counts: Readonly<Record<string, number>> | null = status[collector];
+  if (counts === null && isStandby(status)) return "not known: this daemon does not poll";
+  if (counts === null) return status.collectors[collector].planned === null ? "not collected" : "not known yet";
   const { total = 0, ...byStatus } = counts;
   const parts = Object.entries(byStatus).flatMap(([status, count]) =>
     count > 0 ? [`${formatCount(count)} ${status}`] : [],
@@ -138,11 +143,12 @@ function monthText({ calls, calls_limit: limit, ends_at: end }: Budget["month"])
   return `${made}; resets at ${formatTime(end)}`;
 }
 
-function collectorTable({ collectors }: Status, paint: Paint): string {
-  const cells = Object.entries(collectors).map(([collector, { planned, age_seconds: age, ...last }]) => {
+function collectorTable(status: Status, paint: Paint): string {
+  const unplanned = isStandby(status) ? "-" : "not collected";
+  const cells = Object.entries(status.collectors).map(([collector, { planned, age_seconds: age, ...last }]) => {
     // The plan keeps the last interval that the month allowed.
     const isSpent = planned?.calls_per_minute === 0 && planned.bound_by === "month";
-    const interval = planned === null ? "not collected" : `every ${formatDuration(planned.interval_seconds)}`;
+    const interval = planned === null ? unplanned : `every ${formatDuration(planned.interval_seconds)}`;
     return [
       collector,
       isSpent ? "stopped" : interval,

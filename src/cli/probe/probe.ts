@@ -86,7 +86,7 @@ async function probeBlockers(
   );
   if (answers.length === 0) return [];
   const problem = answers.some(({ answer }) => !answer.ok);
-  const hint = problem ? "; a query that fails holds its policy" : "";
+  const hint = problem ? "; an entry of blocked_by that fails holds its policy" : "";
   const text = `${answers.map((answer) => answer.text).join("; ")}${hint}`;
   return [{ about: "blocked_by", value: !problem, certain: true, text, problem }];
 }

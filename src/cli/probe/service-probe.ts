@@ -3,7 +3,7 @@ import { decodeNodeDetail, decodePage, type RawPage } from "../../api-client/dec
 import { type Call, ENDPOINTS, listNodesCall, listSessionsCall, readNodeCall } from "../../api-client/endpoints.ts";
 import type { ApiError } from "../../api-client/errors.ts";
 import { readJson } from "../../api-client/json-body.ts";
-import { PAGE_LIMIT_FALLBACKS, smallerPageLimits } from "../../api-client/pagination/list-walk.ts";
+import { isWholeList, PAGE_LIMIT_FALLBACKS, smallerPageLimits } from "../../api-client/pagination/list-walk.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { NodeDetail } from "../../model/node.ts";
 import type { TransportResponse } from "../../model/ports.ts";
@@ -43,8 +43,8 @@ export interface ServiceObservation {
 
 /** Number of nodes whose detail is read. */
 export const DETAILS_READ = 3;
-/** Maximum number of calls: page 1 with each page size, pages 0 and 2, the details and a page of sessions. */
-export const PROBE_CALLS_MAX = 1 + PAGE_LIMIT_FALLBACKS.length + 2 + DETAILS_READ + 1;
+/** Maximum number of calls: page 1 in each size, page 0 in two, page 2, the details and a page of sessions. */
+export const PROBE_CALLS_MAX = 1 + PAGE_LIMIT_FALLBACKS.length + 3 + DETAILS_READ + 1;
 
 /**
  * Makes the calls that show what the API documentation leaves open. All are read-only, and each has a permit of the rate
@@ -86,14 +86,22 @@ export async function observeService(
     // A 404 does not depend on the size.
     if (!isLastRejected(calls) || calls.at(-1)!.status === 404) break;
   }
+  let pageZero: ServiceObservation["pageZero"] = null;
+  // A service that counts pages from 0 may reject page 1 of a short list, in every size or only in larger ones.
+  if (nodes !== null && limit < pageLimit) {
+    const page = await readPage(listNodesCall({ page: 0, limit: pageLimit }));
+    if (page !== null && isWholeList({ length: page.records.length, total: page.total })) {
+      nodes = null;
+      pageZero = page;
+    }
+  }
   // If every size is rejected, the size is not the cause.
   if (nodes === null) limit = pageLimit;
-  let pageZero: ServiceObservation["pageZero"] = null;
-  if (nodes === null ? isLastRejected(calls) : mayHaveMore(nodes)) {
+  if (pageZero === null && (nodes === null ? isLastRejected(calls) : mayHaveMore(nodes))) {
     const page = await readPage(listNodesCall({ page: 0, limit }));
     pageZero = isLastRejected(calls) ? "rejected" : page;
   }
-  // A service that counts pages from 0 may reject page 1 of a short list. It then counts as empty.
+  // A rejected page 1 counts as empty if there is a page 0.
   if (nodes === null && isPage(pageZero)) nodes = { limit, page: { ...pageZero, records: [] } };
   const isRepeated = nodes !== null && isPage(pageZero) && sharesRecords(pageZero, nodes.page);
   const pageTwo = isRepeated ? await readPage(listNodesCall({ page: 2, limit })) : null;

@@ -107,7 +107,7 @@ const schedule = (defaultValue: { every: string } | { cron: string }, meaning: s
     cron: text("a cron expression of five or six fields", { name: "cron expression", check: "cron" })
       .exactOptional()
       .describe(
-        "Cron expression in UTC. Mutually exclusive with `every`. Runs that the limits don't allow are skipped.",
+        "Cron expression in UTC. If both the day of the month and the day of the week are given, a day must match both, unlike in Vixie cron, where either is enough. Mutually exclusive with `every`. Runs that the limits don't allow are skipped.",
       ),
   })
     .transform(({ every, cron = "" }): Schedule => {

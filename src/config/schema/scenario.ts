@@ -78,9 +78,9 @@ const service = section({
   page_limit_echo: oneOf(["effective", "requested"])
     .default("effective")
     .describe("Whether a clamped page states the effective or the requested limit."),
-  pages_after_end: oneOf(["empty", "not_found", "last"])
+  pages_after_end: oneOf(["empty", "not_found", "rejected", "last"])
     .default("empty")
-    .describe("Response to a page after the last one: no records, 404, or the records of the last page."),
+    .describe("Response to a page after the last one: no records, 404, 400, or the records of the last page."),
   usage_scale: oneOf(["ratio", "percent"])
     .default("ratio")
     .describe("Scale of cpu_usage, memory_usage and disk_usage."),

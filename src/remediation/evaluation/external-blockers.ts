@@ -70,7 +70,7 @@ export function createExternalBlockerCache(externalBlockers: ExternalBlockers, c
 export const nameOfExternalBlocker = (blockedBy: ExternalBlocker): string =>
   blockedBy.kind === "query"
     ? `the query ${onOneLine(blockedBy.query)}`
-    : `alerts with ${blockedBy.matchers.join(", ")}`;
+    : `alerts with ${blockedBy.matchers.map(onOneLine).join(", ")}`;
 
 /** Access to the servers that `blocked_by` queries. A server that is null is not configured, and queries to it fail. */
 interface ExternalBlockerDeps {

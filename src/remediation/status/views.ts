@@ -95,7 +95,7 @@ export interface NodeHistory {
 
 /**
  * The remediation state of a node, from the least to the most important:
- * - `pending`: a policy's `for` or `clear_for` runs.
+ * - `pending`: a policy's `for` or `clear_for` runs, or an episode is suspended.
  * - `dry_run`: a policy in dry run fires.
  * - `firing`: a policy fires, and its guards hold the node.
  * - `episode`: a step was taken, and its effect is observed or our quarantine lasts.

@@ -76,7 +76,10 @@ export function answerPage<Item, T extends { readonly id: string }>(
   const duplication = findFault(call.activeFaults, "duplicates");
   const duplicates = Math.min(listed, duplication?.records ?? 0);
   const offset = servedOffset(call, requestedOffset, limit, listed + duplicates);
-  if (offset === null) return endpointError(404, "page_not_found", `there is no page ${requested.value.page}`);
+  if (offset === null) {
+    const status = call.service.options.pagesAfterEnd === "rejected" ? 400 : 404;
+    return endpointError(status, "page_not_found", `there is no page ${requested.value.page}`);
+  }
   const from = Math.max(offset, listed);
   const to = Math.max(from, Math.min(offset + limit, listed + duplicates));
   const repeated = slice(from - listed, to - listed).map(list.recordOf);
@@ -97,7 +100,7 @@ export function answerPage<Item, T extends { readonly id: string }>(
 function servedOffset({ service }: EndpointCall, offset: number, limit: number, length: number): number | null {
   const { pagesAfterEnd } = service.options;
   if (offset === 0 || offset < length || pagesAfterEnd === "empty") return offset;
-  return pagesAfterEnd === "not_found" ? null : Math.max(0, Math.ceil(length / limit) - 1) * limit;
+  return pagesAfterEnd === "last" ? Math.max(0, Math.ceil(length / limit) - 1) * limit : null;
 }
 
 function statedTotal(

@@ -99,6 +99,11 @@ export const operatorCommandRoutes = (
       const parameters = readParameters(request.body as Uint8Array | undefined, route);
       if (!parameters.ok) return sendError(request, reply, 400, parameters.error);
       const { id: target = "" } = request.params as { id?: string };
+      if (route.about !== undefined && target.trim() === "") {
+        const example = route.path.replace(":id", "ID");
+        const problem = `the path needs the id of the ${route.about}, as in ${example}, but the id is empty`;
+        return sendError(request, reply, 400, problem);
+      }
       if (route.name === "hold" && !isNodeId(target, fleet())) {
         const lookup = `GET /api/v1/nodes?node=${encodeURIComponent(target)}`;
         const problem = `no node with the id ${JSON.stringify(target)}; ids begin with ${ID_PREFIX} (to find the id: ${lookup})`;

@@ -4,6 +4,7 @@ import { errorMessage, type Result } from "../../base/result.ts";
 import type { CommandReply, Operator, OperatorCommand } from "../../model/remediation/operator-command.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
+import { FailureState } from "../../platform/log.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
 import { createOperatorGuard } from "../http/auth/operator-guard.ts";
 import type { IsTrustedProxy } from "../http/client-address.ts";
@@ -86,14 +87,16 @@ const JOURNAL_MS_MAX: DurationMs = SECOND_MS / 4;
 
 function jsonRoutes(context: WebContext): readonly Route[] {
   const { clock, requestQueue, remediation } = context;
+  const readNode = journalReader(context, "/api/v1/nodes/:id");
   const list = (
     path: string,
     parameters: Route["parameters"] & {},
-    rows: (query: Query) => Promise<readonly object[]>,
+    rows: (query: Query, readJournal: JournalReader) => Promise<readonly object[]>,
     waitMsMax = JOURNAL_MS_MAX,
   ): Route => {
+    const readJournal = journalReader(context, `/api/v1/${path}`);
     async function answer(query: Query): Promise<Rows<object>> {
-      const data = await rows(query);
+      const data = await rows(query, readJournal);
       // Reading a thousand rows, formatting them and writing them as JSON each take milliseconds.
       await nextTurn();
       return withWarnings(data, query, context.fleet(), remediation().policyNames());
@@ -114,17 +117,17 @@ function jsonRoutes(context: WebContext): readonly Route[] {
       method: "GET",
       path: "/api/v1/nodes/:id",
       parameters: ["until"],
-      handle: (request, reply) => requestQueue.occupy(answerNode(context, request, reply), JOURNAL_MS_MAX),
+      handle: (request, reply) => requestQueue.occupy(answerNode(context, request, reply, readNode), JOURNAL_MS_MAX),
     },
-    list("decisions", ["node", "policy", "until", "limit"], async (query) => {
+    list("decisions", ["node", "policy", "until", "limit"], async (query, readJournal) => {
       const decisions = await readJournal(remediation().decisions(rowsQuery(query)));
       await nextTurn();
       return withNodes(decisions.map(decisionView), context.fleet());
     }),
-    list("actions", ["node", "policy", "until", "limit", "state"], async (query) =>
+    list("actions", ["node", "policy", "until", "limit", "state"], async (query, readJournal) =>
       withNodes(await readJournal(actionsView(remediation(), query.state, rowsQuery(query))), context.fleet()),
     ),
-    list("orders", ["node", "until", "limit"], async (query) => {
+    list("orders", ["node", "until", "limit"], async (query, readJournal) => {
       const commands = await readJournal(remediation().operatorCommands(rowsQuery(query)));
       return withNodes(commands.map(operatorCommandView), context.fleet());
     }),
@@ -143,15 +146,26 @@ function jsonRoutes(context: WebContext): readonly Route[] {
   ];
 }
 
+type JournalReader = ReturnType<typeof journalReader>;
+
 /**
- * Waits for rows of the journal. If they can't be read, rejects with an error that is answered 503. An error that only a
- * defect can cause is passed on.
+ * Creates a function for a route, which waits for rows of the journal. If they can't be read, it rejects with an error that
+ * is answered 503; the first failure in a row is logged. An error that only a defect can cause is passed on.
  */
-const readJournal = <Rows>(rows: Promise<Rows>): Promise<Rows> =>
-  rows.catch((error: unknown) => {
-    if ([TypeError, RangeError, ReferenceError].some((kind) => error instanceof kind)) throw error;
-    throw Object.assign(new Error(`the journal can't be read: ${errorMessage(error)}`), { statusCode: 503 });
-  });
+function journalReader({ log }: WebContext, path: string) {
+  const reads = new FailureState();
+  return async <Rows>(reading: Promise<Rows>): Promise<Rows> => {
+    try {
+      const rows = await reading;
+      reads.succeeded(log, { path }, "journal read again for web requests");
+      return rows;
+    } catch (error) {
+      if ([TypeError, RangeError, ReferenceError].some((kind) => error instanceof kind)) throw error;
+      reads.failed(log, { path, err: error }, "journal not read for web requests");
+      throw Object.assign(new Error(`the journal can't be read: ${errorMessage(error)}`), { statusCode: 503 });
+    }
+  };
+}
 
 async function sendMetrics(context: WebContext, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const scrape = await context.scrape(request.headers);
@@ -181,7 +195,12 @@ async function fullStatus(context: WebContext): Promise<object> {
 }
 
 /** A node that has left the fleet is still explained while the journal has rows about it. */
-async function answerNode(context: WebContext, request: FastifyRequest, reply: FastifyReply): Promise<object> {
+async function answerNode(
+  context: WebContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  readJournal: JournalReader,
+): Promise<object> {
   const { id } = request.params as { id: string };
   const node = context.node(id);
   const explained = await runInSlices(context.remediation().explain(id), context.clock);

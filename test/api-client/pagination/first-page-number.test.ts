@@ -55,6 +55,30 @@ describe("the number of the first page", () => {
     },
   );
 
+  test.each([15, 60, 99, 150, 1_000])(
+    "a list of %i records is read with one page if pages count from 0 and those after the last one are rejected",
+    async (total) => {
+      for (const stated of [total, 10]) {
+        const fails = (page: number, limit: number) => (page * limit >= total ? "client_error" : null);
+        const { walk, seen, asked, behavior } = walkOf({ total, stated, first: 0, fails });
+        await walk();
+        expect([seen.size, behavior.first, behavior.firstKnown]).toEqual([total, 0, true]);
+        await walk();
+        asked.length = 0;
+        await walk();
+        expect(seen.size).toBe(total);
+        if (stated === total) expect(asked).toEqual([{ page: 0, limit: 1_000 }]);
+      }
+    },
+  );
+
+  test("a rejected page size costs one call with page 0, in the first walk only", async () => {
+    const fails = (page: number) => (page === 0 ? "client_error" : null);
+    const { walk, asked } = walkOf({ total: 250, reject: 100, fails });
+    for (let walks = 0; walks < 5; walks++) await walk();
+    expect(asked.filter(({ page }) => page === 0)).toEqual([{ page: 0, limit: 1_000 }]);
+  });
+
   test("page 0 is found although the total counts only the records of a page, or none", async () => {
     for (const stated of [50, 0]) {
       const { walk, seen, behavior } = walkOf({ total: 500, clamp: 50, first: 0, stated });

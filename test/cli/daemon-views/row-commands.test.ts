@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { DAY_MS } from "../../../src/base/duration.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
 import {
   heldDecision,
@@ -160,6 +161,21 @@ describe("decisions and actions", () => {
     const { url } = await startActionServer(() => [...later, late]);
     const { out } = await runInProcess("actions", "--url", url, "--output", "json", "--limit", "2");
     expect((JSON.parse(out) as { id: string }[]).map(({ id }) => id)).toEqual(["act-1", "act-100"]);
+  });
+
+  test("--since finds an action that waited for its approval for weeks, behind a page of later ones", async () => {
+    const { createdAt } = verifiedAction;
+    const later = Array.from({ length: 1_000 }, (_, index) => ({
+      ...verifiedAction,
+      id: `act-${2_000 - index}`,
+      createdAt: createdAt - (index + 1) * 45 * MINUTE,
+      sentAt: null,
+    }));
+    const late = { ...verifiedAction, id: "act-1", createdAt: createdAt - 59 * DAY_MS, sentAt: createdAt };
+    const { url } = await startActionServer(() => [...later, late]);
+    const { out, err } = await runInProcess("actions", "--url", url, "--since", new Date(createdAt).toISOString());
+    expect(out.match(/act-\d+/g)).toEqual(["act-1"]);
+    expect(err).toBe("");
   });
 
   test("an action whose state changes between two requests is shown once", async () => {

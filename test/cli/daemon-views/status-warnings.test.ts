@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import { byName } from "../../../src/base/by-name.ts";
+import { COLLECTORS } from "../../../src/model/snapshot.ts";
 import { budgetView, type StatusSnapshot, statusView } from "../../../src/web/api/status-views.ts";
 import { remediationConfig } from "../../harness/policies.ts";
 import { startQuietNetwork } from "../../harness/quiet-network.ts";
@@ -39,6 +41,35 @@ test("status does not say that details are ok while the service has not been rea
   const { out } = await runInProcess("status", "--url", url);
   expect(out).toMatch(/^details +every \w+ +- +- +not read yet$/m);
   expect(out).not.toMatch(/ ok$/m);
+});
+
+test("status of a standby does not say that it will read data, or that none is collected", async () => {
+  const daemon = await startVirtualDaemon({ scenario: { nodes: 4, sessions: 20 } });
+  const known = statusSnapshotOf(daemon);
+  await stopVirtualDaemon(daemon);
+  const linesOf = async (leader: object | null, plan: StatusSnapshot["plan"]) => {
+    const { url } = await startTestServer({
+      status: () => ({ ...statusView({ ...known, snapshot: null, plan }), leader }),
+      budget: () => budgetView(known),
+      remediation: () => idleRemediation,
+    });
+    const { out } = await runInProcess("status", "--url", url);
+    return out.split("\n").filter((line) => /^(?:nodes|sessions) /.test(line));
+  };
+  const standby = { is_this: false, name: "alpha", url: null };
+  const unplanned = byName(COLLECTORS, () => null);
+  expect(await linesOf(standby, unplanned)).toEqual([
+    "nodes         not known: this daemon does not poll",
+    "sessions      not known: this daemon does not poll",
+    expect.stringMatching(/^nodes +- +- +- /),
+    expect.stringMatching(/^sessions +- +- +- /),
+  ]);
+  expect(await linesOf(null, { ...known.plan, sessions: null })).toEqual([
+    "nodes         not known yet",
+    "sessions      not collected",
+    expect.stringMatching(/^nodes +every /),
+    expect.stringMatching(/^sessions +not collected +- +- /),
+  ]);
 });
 
 test("status says that the last reload was rejected, and that the service's clock differs", async () => {

@@ -4,6 +4,7 @@ import { fail, ok, type Result } from "../../../src/base/result.ts";
 import type { ExternalBlocker } from "../../../src/model/policy/policy.ts";
 import type { TimeInterval } from "../../../src/model/policy/time-interval.ts";
 import type { ExternalBlockers } from "../../../src/model/ports.ts";
+import { nameOfExternalBlocker } from "../../../src/remediation/evaluation/external-blockers.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
@@ -25,6 +26,12 @@ function startAnswers() {
 const query: ExternalBlocker = { kind: "query", query: 'ALERTS{alertname="Upstream"}' };
 const alerts: ExternalBlocker = { kind: "alerts", matchers: ['severity="critical"'] };
 const reasonsIn = (network: QuietNetwork) => network.decisions().at(-1)!.blockers;
+
+test("a query or a matcher of several lines is named on one", () => {
+  expect(nameOfExternalBlocker({ kind: "query", query: "up\n  == 0\n" })).toBe("the query up == 0");
+  const matchers = ['severity="critical"\n', 'team\n="edge"'];
+  expect(nameOfExternalBlocker({ kind: "alerts", matchers })).toBe('alerts with severity="critical", team ="edge"');
+});
 
 test("blocked_by holds a policy until the blocker ends", async () => {
   const { answers, externalBlockers } = startAnswers();

@@ -144,6 +144,7 @@ test("answers a page after the last one as the option says", () => {
   };
   expect(fifth("empty")).toMatchObject({ status: 200, records: [] });
   expect(fifth("not_found").status).toBe(404);
+  expect(fifth("rejected").status).toBe(400);
   const { records, last } = fifth("last");
   expect(records).toEqual(last);
   const empty = createTestClient(scenarioWith({ nodes: 0 }, { pagesAfterEnd: "not_found" }));

@@ -70,6 +70,22 @@ describe("a command", () => {
     expect(recorded).toEqual([]);
   });
 
+  test.each([
+    ["/api/v1/actions//approve", "the id of the action, as in /api/v1/actions/ID/approve"],
+    ["/api/v1/actions/%20/reject", "the id of the action, as in /api/v1/actions/ID/reject"],
+    ["/api/v1/nodes//hold", "the id of the node, as in /api/v1/nodes/ID/hold"],
+    ["/api/v1/nodes//release", "the id of the node, as in /api/v1/nodes/ID/release"],
+  ])("%s, whose id is empty, is answered 400 and not executed", async (path, needed) => {
+    const { recorded, post } = await serverRecordingCommands();
+    const answer = await post(path);
+    const message = `the path needs ${needed}, but the id is empty`;
+    expect({ status: answer.status, body: JSON.parse(answer.text) }).toEqual({
+      status: 400,
+      body: { error: "bad_request", message },
+    });
+    expect(recorded).toEqual([]);
+  });
+
   test("that the leader has not answered yet gets 202 and says so", async () => {
     const message = "operator command 7 was forwarded, and the leader has not replied yet";
     const { post } = await serverRecordingCommands({ kind: "unanswered", message });

@@ -20,10 +20,28 @@ test.each(["decisions", "actions", "orders", "nodes/node_1"])(
       status: 503,
       body: { error: "unavailable", message },
     });
-    expect(loggedMessages).toEqual(["web request failed"]);
-    expect(loggedFields).toMatchObject([{ problem: message }]);
+    expect(loggedMessages).toEqual(["journal not read for web requests", "web request failed"]);
+    expect(loggedFields).toMatchObject([{ path: expect.stringContaining("/api/v1/") }, { problem: message }]);
   },
 );
+
+test("that the journal can't be read is logged once for each list, and again after it could be read", async () => {
+  const error = new Error("permission denied for table decisions");
+  let isDenied = true;
+  const decisions = () => (isDenied ? Promise.reject(error) : Promise.resolve([]));
+  const web = await startTestServer({ remediation: () => ({ ...idleRemediation, decisions }) });
+  const read = async (...paths: readonly string[]) => {
+    loggedMessages.length = 0;
+    for (const path of paths) await fetchFrom(web, `/api/v1/${path}`);
+    return loggedMessages.filter((message) => message !== "web request failed");
+  };
+  expect(await read("decisions", "actions", "decisions", "decisions")).toEqual(["journal not read for web requests"]);
+  expect(loggedFields[0]).toEqual({ path: "/api/v1/decisions", err: error });
+  isDenied = false;
+  expect(await read("decisions", "decisions")).toEqual(["journal read again for web requests"]);
+  isDenied = true;
+  expect(await read("decisions")).toEqual(["journal not read for web requests"]);
+});
 
 test("/api/v1/decisions answers 500 without details if a defect is the cause, and logs the error", async () => {
   const error = new TypeError("inner detail");

@@ -72,7 +72,7 @@ function originProblem(request: FastifyRequest, hasOperators: boolean): string |
     return "requests from web pages are not accepted; use curl, or configure web.operators and send a token";
   const isSameOrigin = site === undefined || site === "none" || site === "same-origin";
   if (isSameOrigin && (origin === undefined || isOwnOrigin(origin, request.host))) return null;
-  return "a page of another origin may not send this; a reverse proxy must keep the Host header, or be in web.trusted_proxies and send X-Forwarded-Host";
+  return "a web page on another origin may not send this; a reverse proxy must keep the Host header, or be in web.trusted_proxies and send X-Forwarded-Host";
 }
 
 /** Returns whether an origin is that of the requested host. Origins omit the default port of their scheme. */

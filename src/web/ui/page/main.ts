@@ -112,26 +112,34 @@ function showView(): void {
   if (data.fleet !== null) showFleet(data.fleet);
 }
 
+/** Identifies a filter. */
+const filterKey = ({ status, remediation, search: text }: ViewState): string =>
+  JSON.stringify([status, remediation, text]);
+
 let shownFilter: { readonly fleet: FleetModel | null; readonly filter: string } = { fleet: null, filter: "" };
 
 /** Dims the nodes that the filter rejects. */
 function showFilter(): void {
   const { fleet } = data;
-  const { status, remediation, search: text } = view;
-  const filter = JSON.stringify([status, remediation, text]);
+  const filter = filterKey(view);
   if (fleet === null || (fleet === shownFilter.fleet && filter === shownFilter.filter)) return;
   shownFilter = { fleet, filter };
   grid.highlight(compileFilter(fleet, view));
 }
 
+let announcedFilter = "";
+
 /** Shows how many nodes pass the filter, and a button that removes it. Null means that there is no filter. */
 function showFilterCount(count: number | null, total: number): void {
   const clear = () => navigate(onlyFilter({}));
-  fill(byId("filter"), [count, total], () => {
-    if (count === null) return [];
-    const text = `${formatCount(count)} of ${countNoun(total, "node")}`;
-    return [createElement("span", text), createButton("Clear filter", "clear", clear)];
-  });
+  const text = count === null ? "" : `${formatCount(count)} of ${countNoun(total, "node")}`;
+  fill(byId("filter"), text, () =>
+    text === "" ? [] : [createElement("span", text), createButton("Clear filter", "clear", clear)],
+  );
+  // A screen reader announces the count when the user changes the filter, but not whenever the fleet changes.
+  const filter = filterKey(view);
+  if (filter !== announcedFilter) byId("filter-announcement").textContent = text;
+  announcedFilter = filter;
 }
 
 function pressKey(event: KeyboardEvent): void {

@@ -16,8 +16,7 @@ const COLUMNS: readonly (readonly [column: SortColumn, title: string])[] = [
 ];
 
 /** Returns the text of a list for a fleet without nodes, which is not known until the node list has been read. */
-export const noNodesText = (isKnown: boolean): string =>
-  isKnown ? "The fleet has no nodes." : "No nodes are known yet.";
+export const noNodesText = (isKnown: boolean): string => (isKnown ? "The fleet has no nodes." : "No nodes are known.");
 
 /** Shows the column titles, which are buttons that sort. A second press reverses the order. */
 export function showHeader(head: HTMLElement, order: NodeOrder | null, onSort: (order: NodeOrder) => void): void {

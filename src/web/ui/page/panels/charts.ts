@@ -146,7 +146,7 @@ function withGaps(at: readonly number[], columns: readonly Column[], gapSeconds:
 
 function currentValueText(name: string, column: Column): string {
   const known = column.filter((value) => value !== null);
-  if (known.length === 0) return `${name}: not known yet`;
+  if (known.length === 0) return `${name}: not known`;
   const [least, most] = [formatCount(Math.min(...known)), formatCount(Math.max(...known))];
   return `${name} now ${formatCount(column.at(-1))}, between ${least} and ${most}`;
 }

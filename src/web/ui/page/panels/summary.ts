@@ -1,4 +1,4 @@
-import type { Budget, Status } from "../api.ts";
+import type { Budget, Collector, Status } from "../api.ts";
 import { byId, createElement, fill, fillEach } from "../dom.ts";
 import { countNodes, type FleetModel } from "../fleet/fleet.ts";
 import { ATTENTION } from "../fleet/node-filter.ts";
@@ -36,11 +36,13 @@ export function showTiles(
   const online = fleet && countNodes(fleet, (status) => status === "online");
   const attention = fleet && countNodes(fleet, needsAttention);
   const month = budget?.month ?? null;
+  const standby = status?.leader?.is_this === false ? "this daemon does not poll" : null;
   const tiles: readonly Tile[] = [
     {
       name: "Online",
       value: formatPercent(online === null || total === null ? null : online / total),
-      note: total === null ? "no nodes known yet" : `${formatCount(online)} of ${countNoun(total, "node")}`,
+      note:
+        total === null ? (standby ?? "no nodes known yet") : `${formatCount(online)} of ${countNoun(total, "node")}`,
       href: filtered({ status: "online" }),
     },
     {
@@ -67,7 +69,9 @@ export function showTiles(
       name: "Active sessions",
       value: formatCount(status?.sessions?.active),
       href: "#charts-card",
-      note: status?.sessions ? `of ${formatCount(status.sessions.total)} listed` : "not read yet",
+      note: status?.sessions
+        ? `of ${formatCount(status.sessions.total)} listed`
+        : (standby ?? unreadNote(status?.collectors.sessions)),
     },
     {
       name: "Calls this month",
@@ -92,6 +96,9 @@ const TILE_NOTES: Readonly<Record<string, string>> = {
   held: "no action for now",
   awaiting: "by an operator",
 };
+
+const unreadNote = (collector: Collector | undefined): string =>
+  collector?.planned === null ? "not collected" : "not read yet";
 
 function monthNote(month: Budget["month"] | null): string {
   if (month === null) return "not read yet";
