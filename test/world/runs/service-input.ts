@@ -99,10 +99,12 @@ const TOTALS: Readonly<Record<number, Partial<ServiceOptions["nodeList"]>>> = {
 /** Draws further options from the number of the seed alone. */
 function rareVariantOf(seed: number, service: ServiceOptions): ServiceOptions {
   const choices = createRandomChoices(seededRandom(seed * 4_801));
+  const instances = choices.pick([1, 1, 2, 3]);
+  const pagesAfterEnd = choices.pick(["empty", "not_found", "last"] as const);
   return {
     ...service,
-    instances: choices.pick([1, 1, 2, 3]),
-    pagesAfterEnd: choices.pick(["empty", "not_found", "last"]),
+    instances,
+    pagesAfterEnd: seed % 8 === 3 ? "rejected" : pagesAfterEnd,
     uptimeSince: choices.pick(["boot", "boot", "boot", "creation"]),
     quarantineMinutesMax: choices.pick([43_200, 43_200, 10]),
     detailLastSeenEveryMs: choices.pick([0, 0, 0, 5 * MINUTE_MS, 15 * MINUTE_MS]),
