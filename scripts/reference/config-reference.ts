@@ -65,8 +65,7 @@ it acts.`;
 const POLICIES_FORMAT = `## File format
 
 A file has one key, \`policies\`: a list of at most ${itemsMax(policyFileSchema.shape.policies)} policies.
-Durations, percentages and environment variables are written as in [the configuration](config.md#file-format), and errors are reported in
-the same way:
+Durations and environment variables are written as in [the configuration](config.md#file-format), and errors are reported in the same way:
 
 \`\`\`
 config/policies/offline.yaml:11:11: policies[0].when: found "node.stauts == \\"offline\\" && now - node.last_seen > duration(…"; must be a CEL expression: unknown field node.stauts; did you mean node.status?
@@ -78,12 +77,12 @@ Editors with yaml-language-server complete and check a policy file whose first l
 
 const STEPS_INTRO = `\`steps\` is a list. Each step has an \`action\` and these keys:`;
 
-const STEPS_RULES = `A step ends after \`verify.within\`, or as soon as \`verify.expect\` is true. If its result is not clear after
-\`verify.within\`, it continues for at most as long again or 10 minutes (6 hours if the node is not observed), whichever is longer.
-If \`when\` is false at the end, no further step is taken, and the episode closes as healed after \`clear_for\`. If \`when\` is still
-true, or a rebooted node has not come back online, the next step is taken. Apart from regular polling, a node is read again no earlier than
-15 seconds after an action, and \`check\` warns if \`verify.within\` is shorter. If \`verify.expect\` held before the action and has held
-ever since, it says nothing about the action, and ends the step only once \`when\` is false. A step that the service rejects ends the
+const STEPS_RULES = `A step ends after \`verify.within\`, or as soon as \`verify.expect\` is true, unless its result is not clear yet. If it is not clear
+after \`verify.within\`, the step continues for at most as long again or 10 minutes (6 hours if the node is not observed), whichever is
+longer. If \`when\` is false at the end, no further step is taken, and the episode closes as healed after \`clear_for\`. If \`when\` is
+still true, or a rebooted node has not come back online, the next step is taken. Apart from regular polling, a node is read again no earlier
+than 15 seconds after an action, and \`check\` warns if \`verify.within\` is shorter. If \`verify.expect\` held before the action and has
+held ever since, it says nothing about the action, and ends the step only once \`when\` is false. A step that the service rejects ends the
 episode. An action whose response is unclear is verified by observation; no action is sent twice.`;
 
 const SCENARIO_INTRO = `# Simulator scenarios

@@ -18,8 +18,8 @@ A condition is true, false or **unknown**. A condition that reads an [unknown fi
 operand of \`&&\` or \`||\` determines the result: \`node.status == "online" && node.cpu_usage > 0.9\` is false for an offline node,
 whatever its usage. In \`a ? b : c\`, only the branch that is taken matters.
 
-A policy never acts on an unknown condition, and its timer stops counting. A condition that stays unknown for longer than
-\`max_age + for\` suspends the episode and frees the node for other policies.`;
+A policy never acts on an unknown condition, and the time for which the condition is unknown does not count toward \`for\`. A condition
+that stays unknown for longer than \`max_age + for\` suspends the episode and frees the node for other policies.`;
 
 const SOURCE_TEXTS: Readonly<Record<Field["source"], string>> = {
   nodes: "node list",
@@ -31,7 +31,7 @@ const UNKNOWN_INTRO = `\`explain\` names each field that makes a condition unkno
 
 const UNKNOWN_CAUSES: Readonly<Record<UnknownCause["why"], string>> = {
   missing:
-    "The service did not report the field, or its value can't be determined: see the table above. A country or region that it no longer reports keeps its last value. All session counts are missing after a walk of the session list that missed too many sessions. `sessions.error`, `sessions.timeout` and `sessions.failed_ratio` are missing until the list has included a failed session, and while the status of any session of the node is unknown.",
+    "The service did not report the field, or its value can't be determined: see the table above. A country or region that it no longer reports keeps its last value. All session counts are missing after a walk of the session list that missed too many sessions, and while sessions of the node may be [counted under `other`](metrics.md#caps-on-label-values-from-the-service). `sessions.error`, `sessions.timeout` and `sessions.failed_ratio` are missing until the list has included a failed session, and while the status of any session of the node is unknown.",
   stale:
     "It is older than the policy's `max_age`. The age of session counts is the time since the walk that counted them began.",
   undeclared_scale: "[`service.usage_scale`](config.md#service) is not set, or a value contradicted it.",

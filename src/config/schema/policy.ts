@@ -79,12 +79,14 @@ const MATCHER_PATTERN =
 const blockedByEntry = exactlyOneOf(["query", "alerts"], {
   query: text("a PromQL query", { name: "PromQL", check: "query" })
     .exactOptional()
-    .describe("PromQL query for the server in `prometheus`. Blocks while its result is not empty."),
+    .describe(
+      "PromQL query for the server in `prometheus`. Blocks while its result is not empty; a scalar blocks unless it is 0.",
+    ),
   alerts: list(text(MATCHER, { name: "matcher", check: "matcher" }, MATCHER_PATTERN), "matchers", MATCHERS_MAX)
     .min(1, "must have at least one matcher, because without one every alert would block")
     .exactOptional()
     .describe(
-      "Matchers for alerts in `alertmanager`. Blocks while an alert that matches all of them fires. Mutually exclusive with `query`.",
+      "Matchers for alerts in `alertmanager`. Blocks while an alert that matches all of them fires and is neither silenced nor inhibited. Mutually exclusive with `query`.",
     ),
 }).transform(
   ({ query, alerts = [] }): ExternalBlocker =>

@@ -67,10 +67,9 @@ const sessionRow = (status: SessionStatus, read: (status: SessionStatus) => Fiel
   row(`sessions.${status}`, "int", "sessions", read(status), help);
 
 const STATUS_HELP = "Status of the node; missing if this version of proxywarden does not know it.";
-const TOTAL_HELP =
-  "Sessions of the node, including those that ended in the last five minutes; 0 if there are none, or missing while sessions of the node may be counted as `other`.";
 const IF_STATES_KNOWN = "missing while the status of any session of the node is unknown";
-const FAILURES_NOTE = "see [unknown fields](#unknown-fields)";
+const UNKNOWN_NOTE = "see [unknown fields](#unknown-fields)";
+const TOTAL_HELP = `Sessions of the node, including those that ended in the last five minutes; 0 if there are none; ${UNKNOWN_NOTE}.`;
 
 const nodeRows = [
   row("node.id", "string", "nodes", listText("ids"), "Identifier of the node.", "node_id"),
@@ -99,15 +98,15 @@ const sessionRows = [
   sessionRow(
     "error",
     failedSessionCount,
-    `Sessions that ended with an error in the last five minutes; ${FAILURES_NOTE}.`,
+    `Sessions that ended with an error in the last five minutes; ${UNKNOWN_NOTE}.`,
   ),
-  sessionRow("timeout", failedSessionCount, `Sessions that timed out in the last five minutes; ${FAILURES_NOTE}.`),
+  sessionRow("timeout", failedSessionCount, `Sessions that timed out in the last five minutes; ${UNKNOWN_NOTE}.`),
   row(
     "sessions.failed_ratio",
     "double",
     "sessions",
     failedSessionShare,
-    `Share of sessions.total that ended with an error or timed out; missing if the node has no sessions; ${FAILURES_NOTE}.`,
+    `Share of sessions.total that ended with an error or timed out; missing if the node has no sessions; ${UNKNOWN_NOTE}.`,
     "ratio",
   ),
 ];
