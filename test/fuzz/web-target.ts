@@ -149,7 +149,7 @@ function framedRequest(random: Random): string {
   const body = method === "GET" || random() < 0.3 ? "" : bodyOf(random);
   const lines = [
     `${method} ${target.startsWith("/") ? target : `/${target}`} HTTP/1.1`,
-    "Host: warden.example.net",
+    "Host: proxywarden.example.net",
     "Connection: close",
     ...Array.from({ length: upTo(random, 4) }, () => pick(random, headers)),
     ...(random() < 0.5 ? [headers[0]!] : []),

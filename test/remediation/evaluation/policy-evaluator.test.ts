@@ -203,7 +203,7 @@ test.each([
   for (const region of ["us-east", "eu-west"]) {
     await clock.advance(MINUTE_MS);
     const at = clock.monotonic();
-    const node = (id: string, place: string) => ({ id, region: place, status: "online", listedAt: at }) as const;
+    const node = (id: string, region: string) => ({ id, region, status: "online", listedAt: at }) as const;
     publishFleet(buildFleet([node("a", "eu-west"), node("b", region)], at));
     await evaluator.evaluate(new Set());
     matched.push(evaluator.matchedNodes(POLICY));
