@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import type { PolicySpec } from "../../src/config/schema/policy.ts";
 import { Inventory } from "../../src/inventory/inventory.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { NodeStatus } from "../../src/model/node.ts";
-import type { PolicySpec } from "../../src/model/policy/policy.ts";
 import { silentLog } from "../../src/platform/log.ts";
 import { INACTIVE } from "../../src/policy/timer.ts";
 import { ExternalActions } from "../../src/remediation/external-actions.ts";

@@ -1,10 +1,10 @@
 import { CollectorReporter } from "../../collectors/collector-health.ts";
+import type { PolicySpec } from "../../config/schema/policy.ts";
 import type { Inventory } from "../../inventory/inventory.ts";
 import { SessionWalkHistory } from "../../inventory/sessions/session-walks.ts";
 import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { ExternalBlockers } from "../../model/ports.ts";
 import type { Decision } from "../../model/remediation/episode.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";

@@ -1,7 +1,7 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../base/duration.ts";
+import type { PolicySpec } from "../../config/schema/policy.ts";
 import type { Safety } from "../../config/schema/safety.ts";
 import type { NodeId, NodeStatus } from "../../model/node.ts";
-import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { RemediationRecords } from "../remediation-records.ts";

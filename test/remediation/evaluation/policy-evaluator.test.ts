@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
+import type { PolicySpec } from "../../../src/config/schema/policy.ts";
 import { Inventory } from "../../../src/inventory/inventory.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
-import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { Fleet } from "../../../src/model/snapshot.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import type { ObservedChanges } from "../../../src/remediation/evaluation/fleet-health.ts";
