@@ -1,4 +1,4 @@
-import type { RecordProblem } from "../api-client/decoding/records.ts";
+import type { RecordProblem } from "../api-client/decoding/fields.ts";
 import type { ApiError } from "../api-client/errors.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
