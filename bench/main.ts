@@ -60,17 +60,17 @@ function cell(result: ExpositionResult, key: keyof ExpositionResult): string {
   const digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
   if (target === undefined) return value.toFixed(digits);
   const [sign, bound] = target;
-  return judged(value.toFixed(digits), sign === "≥" ? value >= bound : value <= bound, sign, bound);
+  return withTarget(value.toFixed(digits), sign === "≥" ? value >= bound : value <= bound, sign, bound);
 }
 
 /** Formats a value with its target, and whether that is reached. */
-function judged(value: string, isReached: boolean, sign: "≤" | "≥", bound: number): string {
+function withTarget(value: string, isReached: boolean, sign: "≤" | "≥", bound: number): string {
   return `${value} (${isReached ? "reached" : "MISSED"}: ${sign} ${bound})`;
 }
 
 function parsingMarkdown(all: readonly ParsingResult[]): string {
   const rows = all.map(({ list, parseMs, processMs, ratio }) => {
-    const result = judged(ratio.toFixed(2), ratio <= PARSING_RATIO_MAX, "≤", PARSING_RATIO_MAX);
+    const result = withTarget(ratio.toFixed(2), ratio <= PARSING_RATIO_MAX, "≤", PARSING_RATIO_MAX);
     return `| ${list} | ${parseMs.toFixed(2)} | ${processMs.toFixed(2)} | ${result} |`;
   });
   return [
@@ -84,7 +84,7 @@ function evaluationMarkdown(all: readonly EvaluationResult[]): string {
   const rows = all.map(({ share, cpuMs, gapMs }) => {
     // The targets are those for a few of the nodes.
     const cell = (value: number, max: number) =>
-      share < 1 ? judged(value.toFixed(1), value <= max, "≤", max) : value.toFixed(1);
+      share < 1 ? withTarget(value.toFixed(1), value <= max, "≤", max) : value.toFixed(1);
     return `| ${share * 100}% of the nodes | ${cell(cpuMs, EVALUATION_CPU_MS_MAX)} | ${cell(gapMs, EVALUATION_GAP_MS_MAX)} |`;
   });
   return [

@@ -1,5 +1,5 @@
 import { createApiClient } from "../../src/api-client/client.ts";
-import { createRateLimiter } from "../../src/api-client/rate-limiter.ts";
+import { RateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { ServiceClock } from "../../src/api-client/service-clock.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Share } from "../../src/base/percent.ts";
@@ -183,7 +183,7 @@ function start(
 ): CollectorManager {
   const random = seededRandom(cell.seed);
   const { calls } = createMemoryStateStore();
-  const rateLimiter = createRateLimiter({ limits, monthStartsOn: 1, clock, random, calls, log, onWait: () => {} });
+  const rateLimiter = new RateLimiter({ limits, monthStartsOn: 1, clock, random, calls, log, onWait: () => {} });
   const client = createApiClient({
     serviceClock: new ServiceClock(),
     transport,

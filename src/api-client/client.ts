@@ -2,7 +2,7 @@ import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import type { Random } from "../base/random.ts";
 import { errorMessage, fail, ok, type Result } from "../base/result.ts";
 import type { EndpointLabel } from "../model/label-values.ts";
-import type { TransportResponse } from "../model/ports.ts";
+import type { Secret, TransportResponse } from "../model/ports.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { nextTurn } from "../platform/event-loop.ts";
 import type { Lane } from "../rate-limit/limits.ts";
@@ -79,21 +79,13 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
   /** Endpoints of which the last call failed, with its retries. */
   const failing = new Set<EndpointLabel>();
 
-  /**
-   * Reads the key again, since it may have been renewed. Returns `message`, and why the key can't be read if it can't.
-   */
-  function refreshKey(message: string): string {
-    const read = secret.refresh();
-    return read.ok ? message : `${message}; ${read.error}`;
-  }
-
   function resultOf(call: ActionCall, attempt: CallAttempt): PostResult {
     if (attempt.kind === "failed") {
       return attempt.isUnsent ? notPosted(attempt.error) : { kind: "in_doubt", message: attempt.error.message };
     }
     const result = postResultOf(call, attempt.response, clock.now());
     const isUnauthorized = result.kind === "credentials" && result.status === 401;
-    return isUnauthorized ? { ...result, message: refreshKey(result.message) } : result;
+    return isUnauthorized ? { ...result, message: refreshKey(secret, result.message) } : result;
   }
 
   return {
@@ -142,7 +134,7 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
           retryAfterMs = retryAfterOf(response, clock.now()) ?? 0;
           const isTooLong = retryAfterMs > RETRY_WAIT_MS_MAX;
           if (error.kind === "unauthorized") {
-            const message = refreshKey(error.message);
+            const message = refreshKey(secret, error.message);
             if (isLast || isTooLong || secret.value() === key) return fail({ ...error, message });
           } else if (isTooLong || !mayRetry(error)) return failed(error);
         }
@@ -150,6 +142,12 @@ export function createApiClient(deps: ApiClientDeps): ApiClient {
       }
     },
   };
+}
+
+/** Reads the key again, since it may have been renewed. Returns `message`, and why the key can't be read if it can't. */
+function refreshKey(secret: Secret, message: string): string {
+  const read = secret.refresh();
+  return read.ok ? message : `${message}; ${read.error}`;
 }
 
 const notPosted = ({ kind, message }: ApiError): PostResult =>

@@ -18,9 +18,6 @@ import { MonthCallCount, type MonthCallCountDeps } from "./month-call-count.ts";
 import { PermitQueue, type WaitingCall } from "./permit-queue.ts";
 import type { ServiceClock } from "./service-clock.ts";
 
-/** Grants permits, to actions first and to other calls by weight, and counts the month's calls in the store. */
-export type RateLimiter = ReturnType<typeof createRateLimiter>;
-
 /** Dependencies of the rate limiter. */
 interface RateLimiterDeps extends MonthCallCountDeps {
   readonly limits: Limits;
@@ -47,115 +44,158 @@ const RECHECK_MS_MAX: DurationMs = HOUR_MS;
 /** Minimum time between two rechecks: rounding errors must not cause a busy loop. */
 const RECHECK_MS_MIN: DurationMs = 1;
 
-/** Creates a rate limiter with a new ledger, and the month's calls and the holds of earlier 429s and 5xx from the store. */
-export function createRateLimiter(deps: RateLimiterDeps) {
-  const { clock } = deps;
-  const ledger = createLedger(deps.limits, clock.monotonic());
-  const knownMonthStart = storedMonthStart(deps.facts?.read(MONTH_FACT) ?? null);
-  /** The wall clock, but not before the month in which the last process counted. */
-  const wallTime = (): EpochMs => Math.max(clock.now(), knownMonthStart);
-  let monthTime = wallTime;
-  const monthClock = { now: () => monthTime(), monotonic: () => clock.monotonic() };
-  const month = new MonthCallCount({ ...deps, clock: monthClock }, ledger, deps.monthStartsOn);
-  const countExternalCalls = createExternalCallCount(ledger, month, deps.onExternalCalls);
-  const storeHolds = deps.facts === undefined ? () => {} : createHoldStore(ledger, deps.facts, clock);
-  storeHolds();
-  const queue = new PermitQueue();
-  const serve = createRecheck(clock, grantCalls);
+/** Grants permits, to actions first and to other calls by weight, and counts the month's calls in the store. */
+export class RateLimiter {
+  readonly ledger: Ledger;
+  readonly #deps: RateLimiterDeps;
+  readonly #clock: Clock;
+  readonly #knownMonthStart: EpochMs;
+  readonly #month: MonthCallCount;
+  readonly #queue = new PermitQueue();
+  readonly #countExternalCalls: () => void;
+  readonly #storeHolds: () => void;
+  readonly #serve: () => void;
+  #serviceClock: Pick<ServiceClock, "agreedAt" | "timeAt"> | null = null;
+
+  /** Creates a new ledger, and reads the month's calls and the holds of earlier 429s and 5xx from the store. */
+  constructor(deps: RateLimiterDeps) {
+    const { clock, facts } = deps;
+    this.#deps = deps;
+    this.#clock = clock;
+    this.ledger = createLedger(deps.limits, clock.monotonic());
+    this.#knownMonthStart = storedMonthStart(facts?.read(MONTH_FACT) ?? null);
+    const monthClock = { now: () => this.#monthTime(), monotonic: () => clock.monotonic() };
+    this.#month = new MonthCallCount({ ...deps, clock: monthClock }, this.ledger, deps.monthStartsOn);
+    this.#countExternalCalls = createExternalCallCount(this.ledger, this.#month, deps.onExternalCalls);
+    this.#storeHolds = facts === undefined ? () => {} : createHoldStore(this.ledger, facts, clock);
+    this.#storeHolds();
+    this.#serve = createRecheck(clock, () => this.#grantCalls());
+  }
+
+  /** Resolves to a permit for one call, or to null if `signal` aborts first. Every permit must be released. */
+  acquire(category: Category, lane: Lane, signal: AbortSignal): Promise<Permit | null> {
+    if (signal.aborted) return Promise.resolve(null);
+    const since = this.#clock.monotonic();
+    const permit = this.#queue.wait({ category, lane, since }, signal, (granted) => {
+      if (granted !== null) return this.release(granted, { kind: "unused" });
+      this.#deps.onWait?.(category, this.#clock.monotonic() - since);
+      this.#serve();
+    });
+    this.#serve();
+    return permit;
+  }
+
+  release(permit: Permit, outcome: CallOutcome): void {
+    if (outcome.kind === "unused") this.#month.takeBack();
+    settlePermit(this.ledger, permit, outcome, this.#deps.random(), this.#clock.monotonic());
+    this.#storeHolds();
+    this.#countExternalCalls();
+    this.#serve();
+  }
 
   /** Grants all calls that may be sent now. Returns the time until the next check, or null if no call waits. */
-  function grantCalls(): DurationMs | null {
-    if (deps.mayCall?.() === false) return queue.isEmpty() ? null : SECOND_MS;
-    month.update();
-    let nextCheckMs = month.isUnread() ? SECOND_MS : Math.min(RECHECK_MS_MAX, Math.max(SECOND_MS, month.leftMs()));
+  #grantCalls(): DurationMs | null {
+    if (this.#deps.mayCall?.() === false) return this.#queue.isEmpty() ? null : SECOND_MS;
+    this.#month.update();
+    let nextCheckMs = this.#month.isUnread()
+      ? SECOND_MS
+      : Math.min(RECHECK_MS_MAX, Math.max(SECOND_MS, this.#month.leftMs()));
     const mayGrant = ({ category, lane }: WaitingCall): boolean => {
-      const now = clock.monotonic();
-      const { at } = availabilityOf(ledger, category, lane, now);
+      const now = this.#clock.monotonic();
+      const { at } = availabilityOf(this.ledger, category, lane, now);
       if (at > now) nextCheckMs = Math.min(nextCheckMs, at - now);
       return at <= now;
     };
-    queue.serve(mayGrant, grantCall);
-    return queue.isEmpty() ? null : Math.max(RECHECK_MS_MIN, nextCheckMs);
+    this.#queue.serve(mayGrant, (call) => this.#grantCall(call));
+    return this.#queue.isEmpty() ? null : Math.max(RECHECK_MS_MIN, nextCheckMs);
   }
 
-  function grantCall({ category, lane, since, grant }: WaitingCall): void {
-    const now = clock.monotonic();
-    const permit = takePermit(ledger, category, lane, now);
-    const counted = month.add(1);
-    deps.onWait?.(category, now - since);
+  #grantCall({ category, lane, since, grant }: WaitingCall): void {
+    const now = this.#clock.monotonic();
+    const permit = takePermit(this.ledger, category, lane, now);
+    const counted = this.#month.add(1);
+    this.#deps.onWait?.(category, now - since);
     grant(permit, counted);
   }
 
-  function release(permit: Permit, outcome: CallOutcome): void {
-    if (outcome.kind === "unused") month.takeBack();
-    settlePermit(ledger, permit, outcome, deps.random(), clock.monotonic());
-    storeHolds();
-    countExternalCalls();
-    serve();
+  /**
+   * Counts the month by the service's clock, as the service does, once two responses agree on it. By a wrong wall
+   * clock, calls would be counted in another month.
+   */
+  followServiceClock(serviceClock: Pick<ServiceClock, "agreedAt" | "timeAt">): void {
+    this.#serviceClock = serviceClock;
   }
 
-  return {
-    ledger,
-    release,
-    /** Resolves to a permit for one call, or to null if `signal` aborts first. Every permit must be released. */
-    acquire(category: Category, lane: Lane, signal: AbortSignal): Promise<Permit | null> {
-      if (signal.aborted) return Promise.resolve(null);
-      const since = clock.monotonic();
-      const permit = queue.wait({ category, lane, since }, signal, (granted) => {
-        if (granted !== null) return release(granted, { kind: "unused" });
-        deps.onWait?.(category, clock.monotonic() - since);
-        serve();
-      });
-      serve();
-      return permit;
-    },
-    /**
-     * Counts the month by the service's clock, as the service does, once two responses agree on it. By a wrong wall
-     * clock, calls would be counted in another month.
-     */
-    followServiceClock(serviceClock: Pick<ServiceClock, "agreedAt" | "timeAt">): void {
-      monthTime = () => {
-        const [now, agreedAt] = [clock.monotonic(), serviceClock.agreedAt()];
-        const serviceTime = agreedAt === null ? null : serviceClock.timeAt(now);
-        if (agreedAt === null || serviceTime === null) return wallTime();
-        return now - agreedAt < AGREEMENT_MS_MAX ? serviceTime : Math.max(serviceTime, clock.now());
-      };
-    },
-    /** Sets the ratio in which waiting calls get permits; actions always have priority. */
-    setShares: (shares: TrafficShares): void => queue.setShares(shares),
-    /** Stores the exact count of calls, if the store accepts it. Call it when no more calls follow. */
-    flush: (): Promise<void> => month.flush(),
-    /**
-     * Applies new limits from the next permit on, and ends the holds of earlier 429s and 5xx within a window, since they
-     * may concern the old limits; learned limits stay.
-     */
-    setLimits(limits: Limits, monthStartsOn: number): void {
-      ledger.limits = limits;
-      endHolds(ledger, clock.monotonic());
-      storeHolds();
-      month.setStartDay(monthStartsOn);
-      serve();
-    },
-    /** Returns how long earlier 429s, or the Retry-After of earlier 5xx, still hold the next call; 0 if they do not. */
-    heldForMs: (category: Category, lane: Lane): DurationMs =>
-      Math.max(0, heldUntil(ledger, category, lane) - clock.monotonic()),
-    /** Calls in the plan's current month: ours and detected external ones. */
-    monthUsed: (): number => month.used(),
-    /** The plan's current month. */
-    month: (): BillingMonth => month.month(),
-    /** Time until the plan's month ends. */
-    monthLeftMs: (): DurationMs => month.leftMs(),
-    /** Calls for actions in the last hour and in the last day. */
-    recentActions: () => byName(CATEGORIES, (category) => recentActionsOf(ledger, category, clock.monotonic())),
-    /** Calls expected from other users of the key, per window; for the plan, per minute. */
-    externalCalls(): Record<LimitScope, number> {
-      const now = clock.monotonic();
-      const expected = byName(CATEGORIES, (category) => ledger.externalUsage[category].expectedCalls(now));
-      return { ...expected, plan: expectedCallsOfPlan(ledger, now) };
-    },
-    /** Limits learned from 429s that no header explains, in calls per window, or null if there is none. */
-    learnedLimits: () => byName(CATEGORIES, (category) => learnedLimitOf(ledger, category, clock.monotonic())),
-  };
+  /**
+   * Returns the time by which the month is counted. Until it follows the service's clock, this is the wall clock, but
+   * not before the month in which the last process counted.
+   */
+  #monthTime(): EpochMs {
+    const [now, wallTime] = [this.#clock.monotonic(), this.#clock.now()];
+    const agreedAt = this.#serviceClock?.agreedAt() ?? null;
+    const serviceTime = agreedAt === null ? null : this.#serviceClock!.timeAt(now);
+    if (agreedAt === null || serviceTime === null) return Math.max(wallTime, this.#knownMonthStart);
+    return now - agreedAt < AGREEMENT_MS_MAX ? serviceTime : Math.max(serviceTime, wallTime);
+  }
+
+  /** Sets the ratio in which waiting calls get permits; actions always have priority. */
+  setShares(shares: TrafficShares): void {
+    this.#queue.setShares(shares);
+  }
+
+  /** Stores the exact count of calls, if the store accepts it. Call it when no more calls follow. */
+  flush(): Promise<void> {
+    return this.#month.flush();
+  }
+
+  /**
+   * Applies new limits from the next permit on, and ends the holds of earlier 429s and 5xx within a window, since they
+   * may concern the old limits; learned limits stay.
+   */
+  setLimits(limits: Limits, monthStartsOn: number): void {
+    this.ledger.limits = limits;
+    endHolds(this.ledger, this.#clock.monotonic());
+    this.#storeHolds();
+    this.#month.setStartDay(monthStartsOn);
+    this.#serve();
+  }
+
+  /** Returns how long earlier 429s, or the Retry-After of earlier 5xx, still hold the next call; 0 if they do not. */
+  heldForMs(category: Category, lane: Lane): DurationMs {
+    return Math.max(0, heldUntil(this.ledger, category, lane) - this.#clock.monotonic());
+  }
+
+  /** Calls in the plan's current month: ours and detected external ones. */
+  monthUsed(): number {
+    return this.#month.used();
+  }
+
+  /** The plan's current month. */
+  month(): BillingMonth {
+    return this.#month.month();
+  }
+
+  /** Time until the plan's month ends. */
+  monthLeftMs(): DurationMs {
+    return this.#month.leftMs();
+  }
+
+  /** Calls for actions in the last hour and in the last day. */
+  recentActions() {
+    return byName(CATEGORIES, (category) => recentActionsOf(this.ledger, category, this.#clock.monotonic()));
+  }
+
+  /** Calls expected from other users of the key, per window; for the plan, per minute. */
+  externalCalls(): Record<LimitScope, number> {
+    const now = this.#clock.monotonic();
+    const expected = byName(CATEGORIES, (category) => this.ledger.externalUsage[category].expectedCalls(now));
+    return { ...expected, plan: expectedCallsOfPlan(this.ledger, now) };
+  }
+
+  /** Limits learned from 429s that no header explains, in calls per window, or null if there is none. */
+  learnedLimits() {
+    return byName(CATEGORIES, (category) => learnedLimitOf(this.ledger, category, this.#clock.monotonic()));
+  }
 }
 
 /**

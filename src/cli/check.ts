@@ -3,9 +3,9 @@ import { type ConfigProblem, locateProblem } from "../config/diagnostics/problem
 import { PROBE_HINT } from "../config/diagnostics/warnings.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema/config.ts";
+import type { PolicySpec } from "../config/schema/policy.ts";
 import { closeResources, openConfigResources } from "../daemon/config-resources.ts";
 import type { StoreFailure } from "../journal/open-failure.ts";
-import type { PolicySpec } from "../model/policy/policy.ts";
 import { systemClock } from "../platform/clock.ts";
 import { canHold } from "../policy/cel/constancy.ts";
 import { compileExpression } from "../policy/cel/expression.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { errorMessage, fail, type Result } from "../base/result.ts";
 import { type ConfigProblem, formatProblem } from "../config/diagnostics/problem.ts";
-import { createPaint, type Paint } from "./output/text.ts";
+import { createPaint, type Output, type Paint } from "./output/text.ts";
 
 /** What a command reads and writes: the process, or a replacement in tests. */
 export interface CommandContext {
@@ -26,12 +26,6 @@ export const VERSION: string = (
  * command.
  */
 export const PROGRAM = import.meta.url.endsWith(".ts") ? "npm start --" : "proxywarden";
-
-/** A stream that a command prints to. */
-export interface Output {
-  write(text: string): void;
-  readonly isTTY?: boolean;
-}
 
 /** Exit code of a success. */
 export const EXIT_OK = 0;

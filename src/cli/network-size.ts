@@ -5,7 +5,7 @@ import { type Call, listNodesCall, listSessionsCall, type PageQuery } from "../a
 import { isRequestRejected } from "../api-client/errors.ts";
 import { userAgentOf } from "../api-client/integration-client.ts";
 import { isWholeList, smallerPageLimits } from "../api-client/pagination/list-walk.ts";
-import { createRateLimiter } from "../api-client/rate-limiter.ts";
+import { RateLimiter } from "../api-client/rate-limiter.ts";
 import { ServiceClock } from "../api-client/service-clock.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
 import { ok, type Result } from "../base/result.ts";
@@ -82,7 +82,7 @@ export function createServiceAccess(
     transport,
     random: Math.random,
     agent: userAgentOf(version),
-    rateLimiter: createRateLimiter({
+    rateLimiter: new RateLimiter({
       limits: settings.limits,
       monthStartsOn: settings.monthStartsOn,
       clock: systemClock,

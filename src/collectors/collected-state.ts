@@ -2,7 +2,7 @@ import { createListBehavior, type ListBehavior } from "../api-client/pagination/
 import { byName } from "../base/by-name.ts";
 import { runAtOnce } from "../base/steps.ts";
 import { Inventory } from "../inventory/inventory.ts";
-import { createLabelCounts } from "../inventory/label-counts.ts";
+import { LabelCounts } from "../inventory/label-counts.ts";
 import { SessionTotals } from "../inventory/sessions/session-totals.ts";
 import { SessionWalkHistory } from "../inventory/sessions/session-walks.ts";
 import type { UsageScale } from "../inventory/usage-scale.ts";
@@ -81,8 +81,8 @@ export function recordFailedSessionsListed({ sessions, facts }: CollectedState):
 
 /** Creates a function that caps the label values of the top lists. A value keeps its series while it is listed. */
 export function createTopListCaps(onFolded: OnLabelsFolded) {
-  const countries = createLabelCounts("proxynet_stats_country_sessions", onFolded);
-  const protocols = createLabelCounts("proxynet_stats_protocol_sessions", onFolded);
+  const countries = new LabelCounts("proxynet_stats_country_sessions", onFolded);
+  const protocols = new LabelCounts("proxynet_stats_protocol_sessions", onFolded);
   return (stats: SessionStatistics): SessionStatistics => {
     for (const [country, sessions] of stats.topCountries) countries.add(country, sessions);
     for (const [protocol, sessions] of stats.topProtocols) protocols.add(protocol, sessions);

@@ -1,4 +1,4 @@
-import type { RecordProblem } from "../api-client/decoding/records.ts";
+import type { RecordProblem } from "../api-client/decoding/fields.ts";
 import type { ApiError } from "../api-client/errors.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import type { Share } from "../base/percent.ts";
@@ -93,12 +93,12 @@ export class CollectorReporter {
   }
 
   /** Runs the collector once and reports the run. Returns whether it succeeded. Never rejects. */
-  async run(job: () => Promise<RunOutcome>): Promise<boolean> {
+  async run(collect: () => Promise<RunOutcome>): Promise<boolean> {
     const { clock, log, metrics } = this.#deps;
     const collector = this.#collector;
     const began = clock.monotonic();
     try {
-      return this.#finishRun(await job(), clock.monotonic() - began);
+      return this.#finishRun(await collect(), clock.monotonic() - began);
     } catch (error) {
       // A bug in one collector must not stop the daemon.
       log.error({ collector, err: error }, "collector failed unexpectedly; it continues with its next run");

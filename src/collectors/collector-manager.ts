@@ -182,14 +182,14 @@ function startCollectors(
 
   function start(collector: Exclude<Collector, "details">, schedule: Schedule): Promise<void> {
     let forbiddenRuns = 0;
-    const jobSchedule = {
+    const runSchedule = {
       schedule: () => plannedSchedule(schedule, pollingPlan.current()[collector]),
       minIntervalMs: () => forbiddenIntervalMs(forbiddenRuns),
       firstWait: () => pollingPlan.firstWait(collector),
       lastStart: collected.lastStarts.get(collector) ?? null,
       onRun: (lastStart: LastStart) => void collected.lastStarts.set(collector, lastStart),
     };
-    const job = async () => {
+    const run = async () => {
       const client = pollingPlan.beginRun(collector);
       const succeeded = await collected.reporters[collector].run(async () => {
         const outcome = await COLLECT[collector]({ ...deps, client }, signal);
@@ -205,7 +205,7 @@ function startCollectors(
       if (!signal.aborted) publisher.publish();
       return succeeded;
     };
-    return runOnSchedule(deps, jobSchedule, job, signal);
+    return runOnSchedule(deps, runSchedule, run, signal);
   }
 
   return COLLECTORS.flatMap((collector) => {

@@ -1,5 +1,6 @@
 import type { ApiClient } from "../api-client/client.ts";
-import { decodeNodeDetail, type RecordProblem } from "../api-client/decoding/records.ts";
+import type { RecordProblem } from "../api-client/decoding/fields.ts";
+import { decodeNodeDetail } from "../api-client/decoding/records.ts";
 import { readNodeCall } from "../api-client/endpoints.ts";
 import type { ApiError } from "../api-client/errors.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";

@@ -1,5 +1,6 @@
 import type { ApiClient } from "../api-client/client.ts";
-import { decodeNodeRecord, decodePage, decodeSessionRecord, type OnProblem } from "../api-client/decoding/records.ts";
+import type { OnProblem } from "../api-client/decoding/fields.ts";
+import { decodeNodeRecord, decodePage, decodeSessionRecord } from "../api-client/decoding/records.ts";
 import { listNodesCall, listSessionsCall } from "../api-client/endpoints.ts";
 import { isPermanent, isRequestRejected } from "../api-client/errors.ts";
 import type { ListWalk } from "../api-client/pagination/list-behavior.ts";

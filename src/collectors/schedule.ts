@@ -39,15 +39,15 @@ const PERIODS_MAX = 100;
 /** Schedules may differ by the day of the week or of the month. */
 const PERIODS_MS_MAX: DurationMs = 32 * DAY_MS;
 
-/** When the last run of a job started, on both clocks, and how many runs have failed since the last success. */
+/** When the last run of a collector started, on both clocks, and how many runs have failed since the last success. */
 export interface LastStart {
   readonly monotonic: MonotonicMs;
   readonly epoch: EpochMs;
   readonly failures: number;
 }
 
-/** When a job runs. Its functions are called again while it waits. */
-interface JobSchedule {
+/** When a collector runs. Its functions are called again while it waits. */
+interface RunSchedule {
   readonly schedule: () => PlannedSchedule;
   /** Minimum time between two starts, regardless of the schedule. */
   readonly minIntervalMs: () => DurationMs;
@@ -60,36 +60,36 @@ interface JobSchedule {
 }
 
 /**
- * Runs `job` until `signal` aborts. It runs first shortly after the start, or when it is due after `lastStart`, and
- * then by its schedule. Runs never overlap; a run that takes longer than the interval is followed immediately by the
- * next. `job` returns whether it succeeded, and never throws.
+ * Calls `run` until `signal` aborts: first shortly after the start, or when it is due after `lastStart`, then by the
+ * schedule. Runs never overlap; a run that takes longer than the interval is followed immediately by the next. `run`
+ * returns whether it succeeded, and never throws.
  */
 export async function runOnSchedule(
   deps: ScheduleDeps,
-  jobSchedule: JobSchedule,
-  job: () => Promise<boolean>,
+  runSchedule: RunSchedule,
+  run: () => Promise<boolean>,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock } = deps;
-  const { firstWait, onRun } = jobSchedule;
-  let { lastStart } = jobSchedule;
+  const { firstWait, onRun } = runSchedule;
+  let { lastStart } = runSchedule;
   if (lastStart === null) await clock.sleep(START_JITTER_MS_MAX * deps.random(), signal);
-  else await sleepUntilDue(deps, jobSchedule, lastStart, signal);
+  else await sleepUntilDue(deps, runSchedule, lastStart, signal);
   for (let wait = firstWait(); wait > 0 && !signal.aborted; wait = firstWait()) await sleepStep(clock, wait, signal);
   while (!signal.aborted) {
     const [monotonic, epoch] = [clock.monotonic(), clock.now()];
-    const succeeded = await job();
+    const succeeded = await run();
     // An aborted run is not recorded: the next schedule repeats it.
     if (!succeeded && signal.aborted) return;
     lastStart = { monotonic, epoch, failures: succeeded ? 0 : (lastStart?.failures ?? 0) + 1 };
     onRun(lastStart);
-    await sleepUntilDue(deps, jobSchedule, lastStart, signal);
+    await sleepUntilDue(deps, runSchedule, lastStart, signal);
   }
 }
 
 async function sleepUntilDue(
   deps: ScheduleDeps,
-  { schedule, minIntervalMs }: JobSchedule,
+  { schedule, minIntervalMs }: RunSchedule,
   lastStart: LastStart,
   signal: AbortSignal,
 ): Promise<void> {

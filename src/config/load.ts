@@ -1,5 +1,4 @@
 import { fail, ok, type Result } from "../base/result.ts";
-import type { PolicySpec } from "../model/policy/policy.ts";
 import { type ConfigSource, createChecks, type DefinedNames } from "./checks.ts";
 import {
   type ConfigProblem,
@@ -13,6 +12,7 @@ import { findWarnings } from "./diagnostics/warnings.ts";
 import { policiesInOrder, readPolicyFiles } from "./policy-file.ts";
 import { type Config, configSchema, stateFileSchema } from "./schema/config.ts";
 import { kindOf, schemaAt } from "./schema/introspection.ts";
+import type { PolicySpec } from "./schema/policy.ts";
 import { readWebFile, type WebFile } from "./web-file.ts";
 import { checkYaml, readYaml, type ValueCheck } from "./yaml-reader.ts";
 

@@ -1,8 +1,8 @@
 import { fail, ok, type Result } from "../base/result.ts";
-import type { PolicySpec } from "../model/policy/policy.ts";
 import { type ConfigSource, createChecks, type DefinedNames, readReferencedFile } from "./checks.ts";
 import { type ConfigProblem, DOCUMENT_START, mergeProblems, quote, toProblem } from "./diagnostics/problem.ts";
 import { TEXT_LENGTH_MAX } from "./diagnostics/yaml-faults.ts";
+import type { PolicySpec } from "./schema/policy.ts";
 import { policyFileSchema } from "./schema/policy.ts";
 import { positionIn } from "./yaml/position.ts";
 import { type ReadDocument, readYaml } from "./yaml-reader.ts";

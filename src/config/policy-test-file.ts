@@ -1,5 +1,4 @@
 import { fail, ok, type Result } from "../base/result.ts";
-import type { PolicySpec } from "../model/policy/policy.ts";
 import { type ConfigSource, createChecks } from "./checks.ts";
 import {
   type ConfigProblem,
@@ -11,6 +10,7 @@ import {
   toProblems,
 } from "./diagnostics/problem.ts";
 import { policiesInOrder, readPolicyFiles } from "./policy-file.ts";
+import type { PolicySpec } from "./schema/policy.ts";
 import { BACKGROUND_NODE_ID, type PolicyTestFile, policyTestSchema } from "./schema/policy-test.ts";
 import { type Marks, positionIn } from "./yaml/position.ts";
 import { type ReadDocument, readYaml } from "./yaml-reader.ts";

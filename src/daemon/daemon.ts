@@ -9,7 +9,6 @@ import type { RemediationView } from "../remediation/status/views.ts";
 import type { EventLog } from "../web/api/event-log.ts";
 import { recordHistory } from "../web/api/history.ts";
 import { nodesView, nodeView } from "../web/api/node-views.ts";
-import type { Reload, WebDeps } from "../web/api/routes.ts";
 import {
   budgetView,
   type LeaderView,
@@ -18,6 +17,7 @@ import {
   statusView,
   summarizeAges,
 } from "../web/api/status-views.ts";
+import type { Reload, WebDeps } from "../web/http/route.ts";
 import { startWebServer, type WebServer } from "../web/http/server.ts";
 import { type ConfigResources, closeResources, hasSameResources, openConfigResources } from "./config-resources.ts";
 import { setLeaderGauges } from "./leader.ts";

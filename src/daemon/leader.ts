@@ -11,7 +11,7 @@ import type { DaemonMetrics } from "../metrics/daemon-metrics.ts";
 import type { Clock, Lease, Transport } from "../model/ports.ts";
 import type { Notification, Receiver } from "../model/remediation/notification.ts";
 import { COLLECTORS } from "../model/snapshot.ts";
-import { createNotifier } from "../notify/notifier.ts";
+import { Notifier } from "../notify/notifier.ts";
 import type { Category } from "../rate-limit/limits.ts";
 import { RemediationController } from "../remediation/controller.ts";
 import { forgetOtherService } from "../remediation/service-binding.ts";
@@ -121,7 +121,7 @@ export function startLeader(
       : integrations.receivers.map((receiver) => receiverOfLeader(receiver, shared.lease, clock));
   const { client, collectorManager } = collection;
   const { inventory, sessionWalks, reporters } = collection.knownService.collected;
-  const notifier = createNotifier({ ...runtime, receivers, facts: term.remediationState.facts });
+  const notifier = new Notifier({ ...runtime, receivers, facts: term.remediationState.facts });
   notifier.resume(active);
   const remediation = new RemediationController({
     ...runtime,
@@ -162,7 +162,7 @@ export function startLeader(
       clockSkewMs: client.clockSkewMs(),
     }),
     /** Notifications that are not resolved, which the next configuration takes over. */
-    activeNotifications: notifier.activeNotifications,
+    activeNotifications: () => notifier.activeNotifications(),
     /** Waits at most `postMs` for the response to a POST in flight. */
     async stop(scope: StopScope, postMs: DurationMs = SHUTDOWN_BUDGET.postMs): Promise<void> {
       await Promise.all([remediation.stop(postMs), scope === "remediation" ? null : collectorManager.stop()]);

@@ -1,4 +1,4 @@
-import { createRateLimiter, type RateLimiter } from "../api-client/rate-limiter.ts";
+import { RateLimiter } from "../api-client/rate-limiter.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../base/duration.ts";
 import { errorMessage, type Result } from "../base/result.ts";
 import type { Config } from "../config/schema/config.ts";
@@ -81,7 +81,7 @@ async function openTerm(
   const remediationState = await openRemediationState(stateDeps);
   const { facts } = remediationState;
   if (isOfOtherService(remediationState, config.service.base_url)) facts.write(HOLDS_FACT, "null");
-  const rateLimiter = createRateLimiter({
+  const rateLimiter = new RateLimiter({
     ...runtime,
     ...options,
     limits: limitsOf(config),

@@ -1,6 +1,7 @@
 import { formatDuration } from "../base/duration.ts";
 import { onOneLine } from "../base/text.ts";
-import { type ExternalBlocker, MODES, type PolicySpec, type Step } from "../model/policy/policy.ts";
+import type { PolicySpec, Step } from "../config/schema/policy.ts";
+import { type ExternalBlocker, MODES } from "../model/policy/policy.ts";
 import { actionName } from "../model/remediation/episode.ts";
 import { formatTime } from "../model/time.ts";
 import { compilePolicy, type Policy } from "./policy.ts";

@@ -1,5 +1,6 @@
+import type { PolicySpec } from "../config/schema/policy.ts";
 import type { Safety } from "../config/schema/safety.ts";
-import { MODES, type Mode, type PolicySpec } from "../model/policy/policy.ts";
+import { MODES, type Mode } from "../model/policy/policy.ts";
 import { compileExpression, type Expression } from "./cel/expression.ts";
 import type { Field } from "./cel/fields.ts";
 

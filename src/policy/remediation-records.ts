@@ -2,7 +2,7 @@ import type { NodeId } from "../model/node.ts";
 import { type Action, type Episode, isUnfinished, type NodeHold } from "../model/remediation/episode.ts";
 import { formatId, type JournalChange, type JournalContents } from "../model/remediation/journal.ts";
 import type { EpochMs } from "../model/time.ts";
-import { countsAsAttempt } from "./episodes/attempts.ts";
+import { countsAsAttempt } from "./episodes/episode-states.ts";
 import { INACTIVE, restoreTimer, type Timer, toTimerRow } from "./timer.ts";
 
 /** A change to a timer. */

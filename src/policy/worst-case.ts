@@ -1,8 +1,9 @@
 import { byName } from "../base/by-name.ts";
 import { type DurationMs, HOUR_MS } from "../base/duration.ts";
+import type { PolicySpec } from "../config/schema/policy.ts";
 import type { Safety } from "../config/schema/safety.ts";
 import { FAILURE_DOMAINS, type FailureDomain } from "../model/node.ts";
-import { MODES, type Mode, type PolicySpec } from "../model/policy/policy.ts";
+import { MODES, type Mode } from "../model/policy/policy.ts";
 import { lowerMode } from "./policy.ts";
 
 /** The worst case under the active `safety.mode` and under every other one. */

@@ -20,91 +20,103 @@ const EXTERNAL_ACTION_HOLD_MS: DurationMs = 15 * MINUTE_MS;
 /** A hold is extended by at least this much, because nodes are checked every few seconds and each change is journaled. */
 const HOLD_REWRITE_MS: DurationMs = MINUTE_MS;
 
+type ExternalActionsContext = Omit<DecisionContext, "policies" | "config"> & Pick<EpisodeContext, "log">;
+
 /**
- * Creates a detector that holds nodes on which others acted, such as an operator or another daemon with its own state.
- * It has not seen a fleet yet.
+ * Holds nodes on which others acted, such as an operator or another daemon with its own state. It compares the fleet
+ * with the one before.
  */
-export function createExternalActions(
-  context: Omit<DecisionContext, "policies" | "config"> & Pick<EpisodeContext, "log">,
-) {
-  const { remediationState } = context;
-  const { records } = remediationState;
-  let previousFleet: Fleet | null = null;
+export class ExternalActions {
+  readonly #context: ExternalActionsContext;
+  #previousFleet: Fleet | null = null;
   /** Nodes that had timers at the previous call. A reboot by others ends a pending timer, so they are compared again. */
-  let previousNodes: ReadonlySet<NodeId> = new Set();
+  #previousNodes: ReadonlySet<NodeId> = new Set();
   /** The uptime of offline nodes before it became lower or unknown. Some services state 0 or null while a node is offline. */
-  const beforeOffline = new Map<NodeId, Uptime>();
+  readonly #beforeOffline = new Map<NodeId, Uptime>();
+
+  constructor(context: ExternalActionsContext) {
+    this.#context = context;
+  }
+
+  /** Compares the nodes that have or had timers with the previous call, and holds those on which others acted. */
+  async detect(): Promise<void> {
+    const { clock, observed } = this.#context;
+    const { fleet } = observed;
+    const nodes = new Set<NodeId>();
+    const changes: JournalChange[] = [];
+    await runInSlices(this.#compareAll(fleet, nodes, changes), clock);
+    [this.#previousFleet, this.#previousNodes] = [fleet, nodes];
+    this.#record(changes);
+  }
+
+  /** Compares one node with the fleet of the last `detect`, and holds it if others acted on it. */
+  detectOn(node: NodeId): void {
+    this.#record(this.#compareNode(node, this.#context.observed.fleet));
+  }
+
+  #record(changes: readonly JournalChange[]): void {
+    if (changes.length > 0) this.#context.remediationState.record(changes);
+  }
+
+  /** Adds the nodes that have timers, and the changes that hold nodes on which others acted. */
+  *#compareAll(fleet: Fleet, nodes: Set<NodeId>, changes: JournalChange[]): Steps<void> {
+    const { records } = this.#context.remediationState;
+    for (const policy of records.policiesWithTimers())
+      yield* eachInSteps(records.timersOf(policy).keys(), (node) => nodes.add(node));
+    const compare = (node: NodeId) => changes.push(...this.#compareNode(node, fleet));
+    yield* eachInSteps(nodes, compare);
+    yield* eachInSteps(this.#previousNodes, (node) => nodes.has(node) || compare(node));
+    yield* eachInSteps(this.#beforeOffline.keys(), (node) => nodes.has(node) || compare(node));
+  }
+
+  /** Returns the changes that hold a node, if others acted on it. */
+  #compareNode(node: NodeId, fleet: Fleet): JournalChange[] {
+    const slot = slotsById(fleet).get(node);
+    if (slot === undefined) this.#beforeOffline.delete(node);
+    const action = slot === undefined ? null : this.#detectAction(node, slot, fleet);
+    return action === null ? [] : this.#holdNode(node, action);
+  }
 
   /** Returns what others did to a node, or null if nothing is visible. */
-  function detectAction(node: NodeId, slot: number, fleet: Fleet): string | null {
+  #detectAction(node: NodeId, slot: number, fleet: Fleet): string | null {
     const status = NODE_STATUSES[fleet.status[slot]!]!;
+    const { remediationState } = this.#context;
+    const { records } = remediationState;
     const now = remediationState.now();
     if (status === "quarantined") {
       const isOurs = records.openEpisodesOf(node, false).some(({ quarantine }) => quarantine !== null);
       return isOurs || ownQuarantine(records, node, now) !== null ? null : "it was quarantined, but not by the daemon";
     }
-    const before = beforeOffline.get(node) ?? uptimeOf(previousFleet, node, slot);
+    const before = this.#beforeOffline.get(node) ?? uptimeOf(this.#previousFleet, node, slot);
     const after = uptimeOf(fleet, node, slot);
     const isOffline = status === "offline";
     const isLower = !Number.isNaN(before.hours) && !(after.hours >= before.hours);
-    if (!isOffline || !isLower) beforeOffline.delete(node);
+    if (!isOffline || !isLower) this.#beforeOffline.delete(node);
     const mayHaveBooted = isOffline ? isLower : isBootShown(before.hours, after.hours, after.at - before.at);
     if ((status !== "rebooting" && !mayHaveBooted) || wasRebootedByUs(records, node, now)) return null;
     if (isOffline) {
-      beforeOffline.set(node, before);
+      this.#beforeOffline.set(node, before);
       return null;
     }
     if (status === "rebooting") return "it was rebooted, but not by the daemon";
     return `its uptime fell from ${before.hours} h to ${after.hours} h without a reboot by the daemon`;
   }
 
-  function holdNode(node: NodeId, reason: string): JournalChange[] {
+  #holdNode(node: NodeId, reason: string): JournalChange[] {
+    const { log, remediationState } = this.#context;
     const now = remediationState.now();
     const until = now + EXTERNAL_ACTION_HOLD_MS;
-    const known = records.hold(node, null);
+    const known = remediationState.records.hold(node, null);
     const before = ownershipOf(known);
     if (known?.until === null || Math.max(known?.until ?? 0, before?.until ?? 0) > until - HOLD_REWRITE_MS) return [];
     if ((before?.until ?? 0) <= now)
-      context.log.warn({ node, reason }, "node held: it was acted on, but not by a step of the daemon");
+      log.warn({ node, reason }, "node held: it was acted on, but not by a step of the daemon");
     const ownership = { at: now, until, reason };
     // The end of an operator's hold stays as it is.
     const row: NodeHold =
       known?.kind === "held" ? { ...known, ownership } : { node, policy: null, kind: "ownership", ...ownership };
     return [{ kind: "hold", row }];
   }
-
-  /** Returns the changes that hold a node, if others acted on it. */
-  function compareNode(node: NodeId, fleet: Fleet): JournalChange[] {
-    const slot = slotsById(fleet).get(node);
-    if (slot === undefined) beforeOffline.delete(node);
-    const action = slot === undefined ? null : detectAction(node, slot, fleet);
-    return action === null ? [] : holdNode(node, action);
-  }
-
-  return {
-    /** Compares the nodes that have or had timers with the previous call, and holds those on which others acted. */
-    async detect(): Promise<void> {
-      const { fleet } = context.observed;
-      const nodes = new Set<NodeId>();
-      const changes: JournalChange[] = [];
-      function* compareAll(): Steps<void> {
-        for (const policy of records.policiesWithTimers())
-          yield* eachInSteps(records.timersOf(policy).keys(), (node) => nodes.add(node));
-        const compare = (node: NodeId) => changes.push(...compareNode(node, fleet));
-        yield* eachInSteps(nodes, compare);
-        yield* eachInSteps(previousNodes, (node) => nodes.has(node) || compare(node));
-        yield* eachInSteps(beforeOffline.keys(), (node) => nodes.has(node) || compare(node));
-      }
-      await runInSlices(compareAll(), context.clock);
-      [previousFleet, previousNodes] = [fleet, nodes];
-      if (changes.length > 0) remediationState.record(changes);
-    },
-    /** Compares one node with the fleet of the last `detect`, and holds it if others acted on it. */
-    detectOn(node: NodeId): void {
-      const changes = compareNode(node, context.observed.fleet);
-      if (changes.length > 0) remediationState.record(changes);
-    },
-  };
 }
 
 /** An uptime in hours, and when it was observed; both are NaN if unknown. */

@@ -1,7 +1,7 @@
 import type { ApiClient } from "../api-client/client.ts";
 import type { DurationMs } from "../base/duration.ts";
+import type { PolicySpec } from "../config/schema/policy.ts";
 import { NODE_STATUSES, type NodeId, type NodeStatus } from "../model/node.ts";
-import type { PolicySpec } from "../model/policy/policy.ts";
 import type { Fleet, Location, Snapshot } from "../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../model/time.ts";
 import { type ScopeData, slotsById } from "../policy/cel/field-readers.ts";

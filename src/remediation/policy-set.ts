@@ -1,4 +1,5 @@
-import type { Mode, PolicySpec } from "../model/policy/policy.ts";
+import type { PolicySpec } from "../config/schema/policy.ts";
+import type { Mode } from "../model/policy/policy.ts";
 import type { Action } from "../model/remediation/episode.ts";
 import type { Expression } from "../policy/cel/expression.ts";
 import { type ActivePolicy, compilePolicy, lowerMode, mustCompile, type Policy } from "../policy/policy.ts";

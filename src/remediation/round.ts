@@ -26,7 +26,7 @@ import { PolicyEvaluator } from "./evaluation/policy-evaluator.ts";
 import { EpisodeTracker } from "./execution/episode-tracker.ts";
 import { releaseRecoveredNodes } from "./execution/episode-transitions.ts";
 import { type ExecutionSignals, executeAction, recordDryRun, sendNotifyStep } from "./execution/executor.ts";
-import { createExternalActions } from "./external-actions.ts";
+import { ExternalActions } from "./external-actions.ts";
 import { findReplacedNodes, forgetReplacedNode, isReplacedNode } from "./replaced-nodes.ts";
 import { EPISODE_MEMORY_MS } from "./state/journaled-state.ts";
 import { createFleetAlerts } from "./status/fleet-alerts.ts";
@@ -57,7 +57,7 @@ export class RemediationRound {
   readonly #context: RemediationContext;
   readonly #signals: ExecutionSignals;
   readonly #episodeTracker: EpisodeTracker;
-  readonly #externalActions;
+  readonly #externalActions: ExternalActions;
   readonly #sendFleetAlerts: (trust: TrustAssessment) => void;
   /** Sequence number of the snapshot that was assessed last. */
   #assessed = 0;
@@ -76,7 +76,7 @@ export class RemediationRound {
     this.policyEvaluator = new PolicyEvaluator(context, this.fleetHealth);
     this.view = createStatusView({ context, fleetHealth: this.fleetHealth, leader: this });
     this.#episodeTracker = new EpisodeTracker(context);
-    this.#externalActions = createExternalActions(context);
+    this.#externalActions = new ExternalActions(context);
     this.#sendFleetAlerts = createFleetAlerts(context, this.fleetHealth);
   }
 

@@ -1,6 +1,6 @@
 import { FAILED_SESSIONS_LISTED_FACT } from "../collectors/collected-state.ts";
 import { NETWORK_SIZE_FACT } from "../collectors/polling-plan.ts";
-import type { PolicySpec } from "../model/policy/policy.ts";
+import type { PolicySpec } from "../config/schema/policy.ts";
 import type { JournalChange } from "../model/remediation/journal.ts";
 import { INACTIVE } from "../policy/timer.ts";
 import type { EpisodeContext, RemediationContext } from "./context.ts";

@@ -1,7 +1,7 @@
 import { NODE_STATUSES } from "../../src/model/node.ts";
 import type { Fleet } from "../../src/model/snapshot.ts";
 import { NODE_MARKS, type NodeMark } from "../../src/remediation/status/views.ts";
-import type { WebDeps } from "../../src/web/api/routes.ts";
+import type { WebDeps } from "../../src/web/http/route.ts";
 import { idleRemediation } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet, marksInSteps, withStatus } from "../web/fleet-fixture.ts";
 import { quietStatus } from "./quiet-daemon.ts";

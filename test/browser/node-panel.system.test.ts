@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { ok } from "../../src/base/result.ts";
 import type { Episode } from "../../src/model/remediation/episode.ts";
 import type { NodeExplanation, NodeHistory } from "../../src/remediation/status/views.ts";
-import type { WebDeps } from "../../src/web/api/routes.ts";
+import type { WebDeps } from "../../src/web/http/route.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import {
   awaitingAction,

@@ -4,7 +4,7 @@ import { runAtOnce } from "../../src/base/steps.ts";
 import { createTopListCaps } from "../../src/collectors/collected-state.ts";
 import type { Fault } from "../../src/config/schema/scenario.ts";
 import { Inventory } from "../../src/inventory/inventory.ts";
-import { createLabelCounts } from "../../src/inventory/label-counts.ts";
+import { LabelCounts } from "../../src/inventory/label-counts.ts";
 import type { SessionTotals } from "../../src/inventory/sessions/session-totals.ts";
 import { NetworkRenderer } from "../../src/metrics/render/renderer.ts";
 import { LABEL_CAPS } from "../../src/model/label-values.ts";
@@ -83,7 +83,7 @@ test("nodes of further locations are counted under other, also if a location has
 
 test("a value that has its own series keeps it while it is listed, regardless of the order", () => {
   const folded: number[] = [];
-  const counts = createLabelCounts("proxynet_country_sessions", (_, records) => void folded.push(records));
+  const counts = new LabelCounts("proxynet_country_sessions", (_, records) => void folded.push(records));
   const { values: cap } = LABEL_CAPS.proxynet_country_sessions;
   const names = (first: number, last: number) =>
     Array.from({ length: last - first }, (_, index) => `c${first + index}`);
@@ -107,7 +107,7 @@ test("a value that has its own series keeps it while it is listed, regardless of
 });
 
 test("an unfinished read frees no series, and a value named other is counted under other", () => {
-  const counts = createLabelCounts("proxynet_stats_protocol_sessions", () => {});
+  const counts = new LabelCounts("proxynet_stats_protocol_sessions", () => {});
   counts.add("a", 2);
   counts.add("other", 3);
   expect([...runAtOnce(counts.finish())]).toEqual([

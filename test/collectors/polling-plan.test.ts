@@ -5,6 +5,7 @@ import { requestedIntervalsOf } from "../../src/collectors/schedule.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import { PLANS } from "../../src/rate-limit/limits.ts";
+import type { TrafficShares } from "../../src/scheduling/fair-queue.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
@@ -131,12 +132,11 @@ test("a list of unknown length has priority until three of its runs have failed"
     facts: { read: () => null, write: () => {} },
     history: createCollectorHistory(),
     metrics: createDaemonMetrics({ process: false }),
-    rateLimiter: {
-      ...rateLimiter,
-      setShares(shares) {
+    rateLimiter: Object.assign(rateLimiter, {
+      setShares(shares: TrafficShares) {
         weight = shares.sessions.weight;
       },
-    },
+    }),
     requestedIntervals: requestedIntervalsOf(everyMinuteSettings.schedules, { clock }),
     networkSize: () => ({ nodes: 0, nodePages: 0, sessions: 0, sessionPages: 0 }),
   });

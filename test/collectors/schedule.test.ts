@@ -4,10 +4,10 @@ import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;
-/** A job that has not run before, without a minimum interval. */
+/** A collector that has not run before, without a minimum interval. */
 const ALONE = { minIntervalMs: () => 0, firstWait: () => 0, lastStart: null, onRun: () => {} };
 
-/** Runs a job for a while and returns the seconds at which its runs started. */
+/** Runs a collector for a while and returns the seconds at which its runs started. */
 async function beginnings(
   cadence: () => PlannedSchedule,
   forMs: number,
@@ -83,13 +83,13 @@ test("a cron schedule continues if the wall clock is set back by a day", async (
   const clock = createVirtualClock(START_MS);
   const stop = new AbortController();
   let runs = 0;
-  const job = async () => {
+  const run = async () => {
     runs++;
     return true;
   };
   const timing = { clock, random: () => 0 };
   const cadence = () => ({ kind: "cron", expression: "2 * * * *" }) as const;
-  const done = runOnSchedule(timing, { ...ALONE, schedule: cadence }, job, stop.signal);
+  const done = runOnSchedule(timing, { ...ALONE, schedule: cadence }, run, stop.signal);
   await clock.advance(10 * MINUTE);
   clock.stepWallClock(-24 * 60 * MINUTE);
   await clock.advance(5 * 60 * MINUTE);

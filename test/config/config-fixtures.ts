@@ -13,8 +13,8 @@ import { orThrow } from "../harness/or-throw.ts";
 export type TestEnvironment = Record<string, string>;
 
 /**
- * The checks of a lenient world: cron is judged by its number of fields, and an expression is fine unless the word
- * `wrong` is in it; `doubtful` causes a warning.
+ * Lenient checks: a cron expression needs the right number of fields, and any expression is valid unless it contains the
+ * word `wrong`; `doubtful` causes a warning.
  */
 export const checks: ConfigChecks = {
   cron: (expression) => (/^(\S+ ){4,5}\S+$/.test(expression) ? null : "it has another number of fields"),
@@ -34,8 +34,8 @@ const fieldOf = (name: string) => ({
 });
 
 /**
- * A config source of that text, with a lenient world around it: a glob finds a file without policies, a web
- * configuration is empty, and secrets hold something.
+ * Returns a config source with this text and lenient checks. A glob finds a file without policies, a web configuration
+ * is empty, and each secret has a value.
  */
 export const sourceOf = (text: string, env: TestEnvironment = {}): ConfigSource => ({
   file: "p.yaml",

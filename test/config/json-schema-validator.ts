@@ -1,7 +1,8 @@
 import { fastify } from "fastify";
 
 /**
- * Judges values by a JSON Schema with a validator that is not ours: the one inside fastify. Null: the value is fine.
+ * Returns a function that validates a value against a JSON Schema with the validator in fastify, and resolves to the
+ * error, or to null if the value is valid.
  */
 export async function validatorOf(schema: object): Promise<(value: unknown) => Promise<string | null>> {
   const customOptions = { coerceTypes: false, removeAdditional: false, useDefaults: false } as const;

@@ -25,17 +25,17 @@ const env = {
 const files = readdirSync(new URL("../../config", import.meta.url), { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile())
   .map((entry) => `${entry.parentPath.replace(/^.*\/config(?=\/|$)/, "config").replace(/\/$/, "")}/${entry.name}`)
-  // What is Prometheus' and Alertmanager's, their own tools judge: test/monitoring.
+  // Prometheus' and Alertmanager's own tools check their files: test/monitoring.
   .filter((path) => !path.startsWith("config/prometheus/"));
 
-/** A configuration of the folder, as the commands judge it: with its policies, and the real CEL. */
+/** Loads a configuration of the folder as the commands do, with its policies and the real CEL. */
 function parseShipped(path: string): LoadedConfig {
   // The reader of the tutorial creates the token, so another file of the folder stands in for it.
   const text = fileText(path).replace("token_file: operator_token", "token_file: policies.yaml");
   return orThrow(parseConfig(absolute(path), text, env));
 }
 
-/** The tests of policies in a file, as the command judges them. */
+/** Loads the policy tests of a file as the command does. */
 function policyTests(path: string): LoadedPolicyTests {
   return orThrow(parsePolicyTests(absolute(path), fileText(path), {}));
 }
@@ -65,8 +65,8 @@ test.each(files)("%s is valid", async (path) => {
     expect(await validatorOf(schema)).toBeTypeOf("function");
     return;
   }
-  const judge = await validatorOf(schemaOf(path));
-  expect(await judge(parse(fileText(path)))).toBeNull();
+  const validate = await validatorOf(schemaOf(path));
+  expect(await validate(parse(fileText(path)))).toBeNull();
   if (path.startsWith("config/scenarios/")) expect(loadScenarioText(fileText(path)).nodes).toBeGreaterThan(0);
   else if (path.startsWith("config/policies/tests/")) expect(policyTests(path).file.tests.length).toBeGreaterThan(0);
   else if (configurations.includes(path)) {

@@ -68,10 +68,10 @@ rate_limit: { interval: 100ms, burst: 20 }
     expect(read.tls_server_config).toMatchObject({ key: "-----BEGIN EC PRIVATE KEY-----", max_version: "TLS12" });
     expect(Object.keys(read.basic_auth_users)).toEqual(["ann", "bob b"]);
     expect(read.rate_limit).toEqual({ interval: 100, burst: 20 });
-    const judge = await validatorOf(webJsonSchema());
-    expect(await judge(parse(text))).toBeNull();
-    expect(await judge({ rate_limit: { interval: 0 }, basic_auth_users: { ann: HASH.slice(1) } })).not.toBeNull();
-    expect(await judge({ rate_limit: { interval: 0 } })).toBeNull();
+    const validate = await validatorOf(webJsonSchema());
+    expect(await validate(parse(text))).toBeNull();
+    expect(await validate({ rate_limit: { interval: 0 }, basic_auth_users: { ann: HASH.slice(1) } })).not.toBeNull();
+    expect(await validate({ rate_limit: { interval: 0 } })).toBeNull();
   });
 
   test.each([

@@ -36,13 +36,13 @@ export function documentOf<T>(path: string): T {
 }
 
 /**
- * A configuration of the repository, judged with its policies; throws where it is refused. Secrets that only a cluster
- * mounts are stood in for.
+ * Loads a configuration of the repository with its policies, and throws if it is invalid. Another file replaces the
+ * secrets that are mounted only in a cluster.
  */
 export const parseRepositoryConfig = (path: string, env: Readonly<Record<string, string>> = {}): LoadedConfig =>
   parseConfigText(path, textOf(path), env);
 
-/** The same of a text that stands for the file at `path`. */
+/** Does the same with a text in place of the file at `path`. */
 export function parseConfigText(path: string, text: string, env: Readonly<Record<string, string>> = {}): LoadedConfig {
   const withSecrets = text.replace(/\/run\/secrets\/[\w/]+/g, inRepository("deploy/compose/simulation_token"));
   return orThrow(parseConfig(inRepository(path), withSecrets, env));

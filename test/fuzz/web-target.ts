@@ -8,8 +8,8 @@ import { createEventLog } from "../../src/web/api/event-log.ts";
 import { createHistory } from "../../src/web/api/history.ts";
 import { nodesView, nodeView } from "../../src/web/api/node-views.ts";
 import { operatorCommandTable } from "../../src/web/api/operator-command-routes.ts";
-import type { WebDeps } from "../../src/web/api/routes.ts";
 import { budgetView, type StatusSnapshot, statusView } from "../../src/web/api/status-views.ts";
+import type { WebDeps } from "../../src/web/http/route.ts";
 import { startWebServer, type WebServer } from "../../src/web/http/server.ts";
 import { MetricsEndpoint } from "../../src/web/scrape/metrics-endpoint.ts";
 import { orThrow } from "../harness/or-throw.ts";
@@ -149,7 +149,7 @@ function framedRequest(random: Random): string {
   const body = method === "GET" || random() < 0.3 ? "" : bodyOf(random);
   const lines = [
     `${method} ${target.startsWith("/") ? target : `/${target}`} HTTP/1.1`,
-    "Host: warden.example.net",
+    "Host: proxywarden.example.net",
     "Connection: close",
     ...Array.from({ length: upTo(random, 4) }, () => pick(random, headers)),
     ...(random() < 0.5 ? [headers[0]!] : []),

@@ -1,6 +1,6 @@
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import type { PolicySpec, Step } from "../../src/config/schema/policy.ts";
 import { type Safety, safetySchema } from "../../src/config/schema/safety.ts";
-import type { PolicySpec, Step } from "../../src/model/policy/policy.ts";
 import type { RemediationConfig } from "../../src/remediation/context.ts";
 
 /** The default safety, but enforced. */

@@ -1,5 +1,5 @@
 import { type ApiClient, createApiClient } from "../../src/api-client/client.ts";
-import { createRateLimiter, type RateLimiter } from "../../src/api-client/rate-limiter.ts";
+import { RateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { ServiceClock } from "../../src/api-client/service-clock.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { type CollectedState, createCollectedState } from "../../src/collectors/collected-state.ts";
@@ -15,7 +15,7 @@ import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { ExternalBlockers, Log, Secret, StateStore, Transport } from "../../src/model/ports.ts";
 import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import type { Snapshot } from "../../src/model/snapshot.ts";
-import { createNotifier, type Notifier } from "../../src/notify/notifier.ts";
+import { Notifier } from "../../src/notify/notifier.ts";
 import { type Limits, PLANS } from "../../src/rate-limit/limits.ts";
 import type { RemediationConfig } from "../../src/remediation/context.ts";
 import { RemediationController } from "../../src/remediation/controller.ts";
@@ -59,12 +59,12 @@ export const createPlanLimits = (plan: keyof typeof PLANS): Limits => ({
 
 export const businessLimits: Limits = createPlanLimits("business");
 
-type RateLimiterDeps = Parameters<typeof createRateLimiter>[0];
+type RateLimiterDeps = ConstructorParameters<typeof RateLimiter>[0];
 type ApiClientDeps = Parameters<typeof createApiClient>[0];
 
 /** Creates a rate limiter, by default with the limits of the plan Business, in a process without earlier calls. */
 export const createTestRateLimiter = (deps: Pick<RateLimiterDeps, "clock"> & Partial<RateLimiterDeps>): RateLimiter =>
-  createRateLimiter({
+  new RateLimiter({
     limits: businessLimits,
     monthStartsOn: 1,
     random: seededRandom(1),
@@ -191,7 +191,7 @@ export async function startVirtualDaemon(options: VirtualDaemonOptions = {}): Pr
   const serviceUrl = options.serviceUrl ?? "https://proxy.example.net";
   forgetOtherService(remediationState, options.config?.policies ?? [], serviceUrl);
   const collected = options.collected ?? createCollectedState(settings, facts, { clock, log, metrics });
-  const notifier = createNotifier({ ...common, receivers: options.receivers ?? [], facts });
+  const notifier = new Notifier({ ...common, receivers: options.receivers ?? [], facts });
   notifier.resume(options.activeNotifications ?? []);
   const controller =
     options.config === undefined

@@ -1,7 +1,7 @@
 import type { Action, Decision, Episode, NodeHold, TimerRow } from "../../src/model/remediation/episode.ts";
 import type { Journal, JournalChange, JournalContents, JournalQuery } from "../../src/model/remediation/journal.ts";
 import type { OperatorCommandRow } from "../../src/model/remediation/operator-command.ts";
-import { countsAsAttempt } from "../../src/policy/episodes/attempts.ts";
+import { countsAsAttempt } from "../../src/policy/episodes/episode-states.ts";
 
 /** Returns whether an action has come to its end. */
 export const isFinished = ({ state }: Action): boolean => ["ended", "withdrawn", "rejected", "lapsed"].includes(state);

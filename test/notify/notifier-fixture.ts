@@ -1,7 +1,7 @@
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { LazyFactStore } from "../../src/model/ports.ts";
 import type { DeliveryResult, Notification, Receiver } from "../../src/model/remediation/notification.ts";
-import { createNotifier } from "../../src/notify/notifier.ts";
+import { Notifier } from "../../src/notify/notifier.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
 
@@ -68,7 +68,7 @@ export function start(
       },
     };
   });
-  const notifier = createNotifier({ receivers, clock, random: () => 0.5, log, metrics, facts });
+  const notifier = new Notifier({ receivers, clock, random: () => 0.5, log, metrics, facts });
   const counts = async () =>
     (await metrics.render("text"))
       .split("\n")

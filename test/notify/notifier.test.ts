@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS } from "../../src/base/duration.ts";
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { DeliveryResult, Notification, Receiver } from "../../src/model/remediation/notification.ts";
-import { createNotifier } from "../../src/notify/notifier.ts";
+import { Notifier } from "../../src/notify/notifier.ts";
 import { NOTIFICATIONS_PER_REQUEST_MAX, QUEUED_NOTIFICATIONS_MAX } from "../../src/notify/retry-queue.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
@@ -36,7 +36,7 @@ describe("notify", () => {
     const metrics = createDaemonMetrics({ process: false });
     const clock = createVirtualClock(START_MS);
     const receivers = [{ name: "oncall", send: async () => ({ ok: true }) as const }];
-    createNotifier({ receivers, clock, random: () => 0.5, log: createRecordingLog(), metrics });
+    new Notifier({ receivers, clock, random: () => 0.5, log: createRecordingLog(), metrics });
     const text = await metrics.render("text");
     for (const outcome of ["sent", "failed", "dropped"]) {
       expect(text).toContain(`proxywarden_notifications_total{receiver="oncall",outcome="${outcome}"} 0\n`);
@@ -175,7 +175,7 @@ describe("a receiver that fails", () => {
         throw new Error("a bug");
       },
     };
-    const notifier = createNotifier({ receivers: [receiver], clock, random: () => 0.5, log });
+    const notifier = new Notifier({ receivers: [receiver], clock, random: () => 0.5, log });
     notifier.notify(notification());
     await clock.advance(1_000);
     notifier.notify(notification());
@@ -236,7 +236,7 @@ describe("stop", () => {
   test("does not wait for a receiver that ignores the signal", async () => {
     const clock = createVirtualClock(START_MS);
     const stuck: Receiver = { name: "stuck", send: () => new Promise(() => {}) };
-    const notifier = createNotifier({ receivers: [stuck], clock, random: () => 0.5, log: createRecordingLog() });
+    const notifier = new Notifier({ receivers: [stuck], clock, random: () => 0.5, log: createRecordingLog() });
     notifier.notify(notification());
     const stopped = notifier.stop(5_000);
     await clock.advance(5_000);
@@ -256,7 +256,7 @@ describe("stop", () => {
         return sent.length === 2 ? { ok: false, error: "it answered 503", isFinal: false } : { ok: true };
       },
     };
-    const notifier = createNotifier({ receivers: [alerts], clock, random: () => 0.5, log: createRecordingLog() });
+    const notifier = new Notifier({ receivers: [alerts], clock, random: () => 0.5, log: createRecordingLog() });
     notifier.notify(storm);
     await clock.advance(MINUTE - 1);
     notifier.notify(notification());

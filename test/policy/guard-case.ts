@@ -1,6 +1,6 @@
 import { HOUR_MS, SECOND_MS } from "../../src/base/duration.ts";
+import type { PolicySpec } from "../../src/config/schema/policy.ts";
 import type { Safety } from "../../src/config/schema/safety.ts";
-import type { PolicySpec } from "../../src/model/policy/policy.ts";
 import type { Action, Blocker, Episode, NodeHold, Quarantine, TimerRow } from "../../src/model/remediation/episode.ts";
 import { isInFlight } from "../../src/policy/episodes/attempts.ts";
 import type { PolicyEvaluation, Verdict } from "../../src/policy/evaluation.ts";

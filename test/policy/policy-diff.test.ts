@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import type { PolicySpec } from "../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../src/config/schema/policy.ts";
 import { comparePolicies } from "../../src/policy/policy-diff.ts";
 import { rebootOffline, steps } from "../harness/policies.ts";
 

@@ -16,7 +16,7 @@ describe("a policy's text", () => {
       { steps: [steps.reboot] },
       { retry: { episodes: 1, everyMs: 1, forgetAfterMs: 1 } },
       { windows: ["nights"] },
-      { blockedBy: [{ kind: "query", query: "up" }] as const },
+      { blockedBy: [{ kind: "query" as const, query: "up" }] },
       { name: "another" },
     ];
     const all = [print({}), ...changes.map(print)];

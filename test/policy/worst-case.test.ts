@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
+import type { PolicySpec, Step } from "../../src/config/schema/policy.ts";
 import type { Safety } from "../../src/config/schema/safety.ts";
-import type { Mode, PolicySpec, Step } from "../../src/model/policy/policy.ts";
+import type { Mode } from "../../src/model/policy/policy.ts";
 import { worstCase } from "../../src/policy/worst-case.ts";
 import { defaultSafety } from "../harness/policies.ts";
 

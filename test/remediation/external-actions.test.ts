@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import type { PolicySpec } from "../../src/config/schema/policy.ts";
 import { Inventory } from "../../src/inventory/inventory.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { NodeStatus } from "../../src/model/node.ts";
-import type { PolicySpec } from "../../src/model/policy/policy.ts";
 import { silentLog } from "../../src/platform/log.ts";
 import { INACTIVE } from "../../src/policy/timer.ts";
-import { createExternalActions } from "../../src/remediation/external-actions.ts";
+import { ExternalActions } from "../../src/remediation/external-actions.ts";
 import { ObservedFleet } from "../../src/remediation/observed-fleet.ts";
 import { openRemediationState } from "../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
@@ -208,7 +208,7 @@ test("a node that was seen rebooting is held, even if a newer snapshot arrives d
   // Time passes with each reading of the clock, so that every slice is as short as possible.
   let readings = 0;
   const passing = { ...clock, monotonic: () => clock.monotonic() + 2 * readings++ };
-  const externalActions = createExternalActions({ clock: passing, log: silentLog, observed, remediationState });
+  const externalActions = new ExternalActions({ clock: passing, log: silentLog, observed, remediationState });
   const publish = (status: NodeStatus) => {
     const inventory = new Inventory("ratio");
     for (const node of nodes) inventory.recordListed(record(node, { status }), 0);

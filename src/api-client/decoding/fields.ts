@@ -3,7 +3,17 @@ import type { RejectReason } from "../../model/label-values.ts";
 import { type EpochMs, parseIsoTime } from "../../model/time.ts";
 import { describeJson } from "../errors.ts";
 import type { RawRecord } from "../json-body.ts";
-import type { OnProblem } from "./records.ts";
+
+/** A problem with one record. `id` is null if it could not be read. */
+export interface RecordProblem {
+  readonly reason: RejectReason;
+  readonly id: string | null;
+  /** What was found and what would be valid. */
+  readonly detail: string;
+}
+
+/** Called with each problem while records are decoded. */
+export type OnProblem = (problem: RecordProblem) => void;
 
 /** Maximum length of a text in a record. */
 const TEXT_CHARACTERS_MAX = 256;

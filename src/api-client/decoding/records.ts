@@ -17,6 +17,7 @@ import { asRawRecord, type RawRecord } from "../json-body.ts";
 import {
   IDENTIFIER_EXPECTED,
   isIdentifier,
+  type OnProblem,
   QUANTITY,
   REFERENCE,
   type RecordFields,
@@ -24,17 +25,6 @@ import {
   TEXT,
   TIME,
 } from "./fields.ts";
-
-/** A problem with one record. `id` is null if it could not be read. */
-export interface RecordProblem {
-  readonly reason: RejectReason;
-  readonly id: string | null;
-  /** What was found and what would be valid. */
-  readonly detail: string;
-}
-
-/** Called with each problem while records are decoded. */
-export type OnProblem = (problem: RecordProblem) => void;
 
 /**
  * One page of a list (spec, section 2.5) with records that are not decoded yet; a walk empties `records` once it has

@@ -2,8 +2,17 @@ import { ok, type Result } from "../../base/result.ts";
 import type { HourlyEntry, SessionStatistics, TopList } from "../../model/session.ts";
 import { type ApiError, describeJson } from "../errors.ts";
 import { asRawRecord } from "../json-body.ts";
-import { IDENTIFIER_EXPECTED, isIdentifier, LIST, QUANTITY, type RecordFields, readFields, TIME } from "./fields.ts";
-import { type OnProblem, wrongShape } from "./records.ts";
+import {
+  IDENTIFIER_EXPECTED,
+  isIdentifier,
+  LIST,
+  type OnProblem,
+  QUANTITY,
+  type RecordFields,
+  readFields,
+  TIME,
+} from "./fields.ts";
+import { wrongShape } from "./records.ts";
 
 const STATISTICS_FIELDS = {
   activeSessions: { field: "active_sessions", kind: QUANTITY },

@@ -1,4 +1,4 @@
-import { SECOND_MS } from "../../base/duration.ts";
+import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { columnValueOf, NODE_COLUMN_ROWS, NODE_INFO, NODE_STATUS } from "../../metrics/families/node-families.ts";
 import {
   LISTED_TEXT_NAMES,
@@ -13,7 +13,6 @@ import {
 import type { SessionStatus } from "../../model/session.ts";
 import type { Collector } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";
-import type { RangeSeries, TimeGrid } from "./history-reader.ts";
 import { NODE_SESSIONS } from "./history-sources.ts";
 
 /** Families that show when the daemon collected, how completely, and at which intervals. */
@@ -24,6 +23,20 @@ export const COLLECTOR_FAMILIES = [
   "proxywarden_plan_fresh_seconds",
 ] as const;
 type CollectorFamily = (typeof COLLECTOR_FAMILIES)[number];
+
+/** The times of a range query: `points` of them, every `stepMs`. */
+export interface TimeGrid {
+  readonly startMs: EpochMs;
+  readonly stepMs: DurationMs;
+  readonly points: number;
+}
+
+/** One series of the result of a range query. */
+export interface RangeSeries {
+  readonly labels: Readonly<Record<string, string | undefined>>;
+  /** A value for each point of the grid, or NaN if there is no sample. */
+  readonly values: Float64Array;
+}
 
 /** The history of the fleet at some points in time. */
 export class HistoryChunk {

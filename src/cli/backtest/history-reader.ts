@@ -6,7 +6,7 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import { NODE_INFO, NODE_STATUS } from "../../metrics/families/node-families.ts";
 import { NODE_LABELS } from "../../model/node.ts";
 import type { EpochMs } from "../../model/time.ts";
-import { COLLECTOR_FAMILIES, HistoryChunk } from "./history-chunk.ts";
+import { COLLECTOR_FAMILIES, HistoryChunk, type RangeSeries, type TimeGrid } from "./history-chunk.ts";
 import { COMPARABLE_STATUSES, type HistoryFamilies, NODE_SESSIONS } from "./history-sources.ts";
 
 /** A history in Prometheus. */
@@ -181,20 +181,6 @@ function chunkQueries({ columns, sessions }: HistoryFamilies, matchers: string):
 
 const select = (family: string, ...matchers: readonly string[]): string =>
   `${family}{${matchers.filter((matcher) => matcher !== "").join(",")}}`;
-
-/** The times of a range query: `points` of them, every `stepMs`. */
-export interface TimeGrid {
-  readonly startMs: EpochMs;
-  readonly stepMs: DurationMs;
-  readonly points: number;
-}
-
-/** One series of the result of a range query. */
-export interface RangeSeries {
-  readonly labels: Readonly<Record<string, string | undefined>>;
-  /** A value for each point of the grid, or NaN if there is no sample. */
-  readonly values: Float64Array;
-}
 
 /** Why a range query failed. */
 interface RangeFailure {

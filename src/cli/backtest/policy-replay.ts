@@ -1,14 +1,14 @@
 import { CollectorReporter } from "../../collectors/collector-health.ts";
+import type { PolicySpec } from "../../config/schema/policy.ts";
 import type { Inventory } from "../../inventory/inventory.ts";
 import { SessionWalkHistory } from "../../inventory/sessions/session-walks.ts";
 import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { ExternalBlockers } from "../../model/ports.ts";
 import type { Decision } from "../../model/remediation/episode.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import { createNotifier } from "../../notify/notifier.ts";
+import { Notifier } from "../../notify/notifier.ts";
 import { createFailureLog } from "../../platform/log.ts";
 import { createRemediationContext, type RemediationConfig } from "../../remediation/context.ts";
 import { RemediationRound } from "../../remediation/round.ts";
@@ -84,7 +84,7 @@ export async function startPolicyReplay(deps: PolicyReplayDeps) {
       clockSkewMs: () => 0,
     },
     rateLimiter: { heldForMs: () => 0, monthLeftMs: () => 0 },
-    notifier: createNotifier({ receivers: [], clock, random: () => 0, log }),
+    notifier: new Notifier({ receivers: [], clock, random: () => 0, log }),
     onRead() {},
   });
   const never = new AbortController().signal;

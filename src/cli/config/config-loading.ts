@@ -6,9 +6,9 @@ import { type ConfigProblem, locateProblem } from "../../config/diagnostics/prob
 import { type Connection, type LoadedConfig, loadConfig } from "../../config/load.ts";
 import { policiesInOrder, readPolicyFiles } from "../../config/policy-file.ts";
 import { loadPolicyTests } from "../../config/policy-test-file.ts";
+import type { PolicySpec } from "../../config/schema/policy.ts";
 import { parseYaml } from "../../config/yaml-reader.ts";
 import { networkFamilyNames } from "../../metrics/families/network-families.ts";
-import type { PolicySpec } from "../../model/policy/policy.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { cronError } from "../../platform/cron.ts";
 import { NO_SUCH_FILE, readTextFile, readTextInput } from "../../platform/text-file.ts";

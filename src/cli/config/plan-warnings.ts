@@ -2,8 +2,8 @@ import { DAY_MS, type DurationMs, formatDuration, SECOND_MS } from "../../base/d
 import { requestedIntervalsOf } from "../../collectors/schedule.ts";
 import { type ConfigProblem, type KeyPositions, locateProblem } from "../../config/diagnostics/problem.ts";
 import type { LoadedConfig } from "../../config/load.ts";
+import type { PolicySpec } from "../../config/schema/policy.ts";
 import { collectionSettingsOf } from "../../daemon/config-resources.ts";
-import type { PolicySpec } from "../../model/policy/policy.ts";
 import { COLLECTORS, type Collector } from "../../model/snapshot.ts";
 import { systemClock } from "../../platform/clock.ts";
 import type { Field } from "../../policy/cel/fields.ts";

@@ -1,7 +1,8 @@
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { Clock } from "../../model/ports.ts";
 import { systemClock } from "../../platform/clock.ts";
-import type { CommandContext, Output } from "../context.ts";
+import type { CommandContext } from "../context.ts";
+import type { Output } from "./text.ts";
 
 /** Waits that are shorter than this are not shown. */
 const QUIET_PERIOD_MS: DurationMs = 2 * SECOND_MS;

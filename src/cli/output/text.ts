@@ -3,7 +3,12 @@ import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import type { NodeId } from "../../model/node.ts";
 import { formatTime as formatEpoch } from "../../model/time.ts";
 import { formatDuration } from "../../web/ui/page/format.ts";
-import type { Output } from "../context.ts";
+
+/** A stream that a command prints to. */
+export interface Output {
+  write(text: string): void;
+  readonly isTTY?: boolean;
+}
 
 /** Formats an ISO 8601 time to the second, in UTC. */
 export const formatTime = (iso: string): string => formatEpoch(Date.parse(iso));

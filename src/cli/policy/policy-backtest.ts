@@ -2,7 +2,7 @@ import { createIntegrationClient, type IntegrationAccess, userAgentOf } from "..
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../base/duration.ts";
 import { quote } from "../../config/diagnostics/problem.ts";
 import { definedNames, type LoadedConfig } from "../../config/load.ts";
-import type { PolicySpec } from "../../model/policy/policy.ts";
+import type { PolicySpec } from "../../config/schema/policy.ts";
 import type { EpochMs } from "../../model/time.ts";
 import { systemClock } from "../../platform/clock.ts";
 import type { RemediationConfig } from "../../remediation/context.ts";

@@ -1,5 +1,5 @@
 import { createApiClient } from "../../api-client/client.ts";
-import { createRateLimiter } from "../../api-client/rate-limiter.ts";
+import { RateLimiter } from "../../api-client/rate-limiter.ts";
 import { ServiceClock } from "../../api-client/service-clock.ts";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import { seededRandom } from "../../base/random.ts";
@@ -12,7 +12,7 @@ import { createMemoryStateStore } from "../../journal/sqlite/store.ts";
 import { createDaemonMetrics } from "../../metrics/daemon-metrics.ts";
 import { valueAt } from "../../model/policy/series.ts";
 import type { ExternalBlockers, Log } from "../../model/ports.ts";
-import { createNotifier } from "../../notify/notifier.ts";
+import { Notifier } from "../../notify/notifier.ts";
 import { createFailureLog } from "../../platform/log.ts";
 import { inlineSecret } from "../../platform/secret-file.ts";
 import { configuredExpressions, expressionSources } from "../../policy/policy.ts";
@@ -80,7 +80,7 @@ async function startEngine(test: PolicyTest, config: RemediationConfig, clock: V
   const metrics = createDaemonMetrics({ process: false });
   const store = createMemoryStateStore();
   const settings = settingsOf(test, config);
-  const rateLimiter = createRateLimiter({
+  const rateLimiter = new RateLimiter({
     limits,
     clock,
     random,
@@ -123,7 +123,7 @@ async function startEngine(test: PolicyTest, config: RemediationConfig, clock: V
     inventory: collected.inventory,
     sessionWalks: collected.sessionWalks,
     detailReporter: collected.reporters.details,
-    notifier: createNotifier({ receivers: [], clock, random, log, metrics }),
+    notifier: new Notifier({ receivers: [], clock, random, log, metrics }),
     externalBlockers: externalBlockersOf(test, clock.monotonic),
     onRead: collectorManager.markChanged,
   });

@@ -1,8 +1,8 @@
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { LoadedConfig } from "../../config/load.ts";
+import type { PolicySpec } from "../../config/schema/policy.ts";
 import { closeResources, openConfigResources } from "../../daemon/config-resources.ts";
 import type { StoreFailure } from "../../journal/open-failure.ts";
-import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { ExternalBlockers } from "../../model/ports.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { nameOfExternalBlocker } from "../../remediation/evaluation/external-blockers.ts";

@@ -1,12 +1,13 @@
 import { DAY_MS, formatDuration } from "../../base/duration.ts";
 import { FAILURE_DOMAINS } from "../../model/node.ts";
-import { MODES, type Mode, type PolicySpec, VERIFICATION_READ_MS_MIN } from "../../model/policy/policy.ts";
+import { MODES, type Mode, VERIFICATION_READ_MS_MIN } from "../../model/policy/policy.ts";
 import { type IntervalSpec, matchesDay, type TimeInterval } from "../../model/policy/time-interval.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { ConfigChecks, ConfigSource, ExpressionUse } from "../checks.ts";
 import { type PolicyFile, policiesInOrder } from "../policy-file.ts";
 import { type Config, configSchema } from "../schema/config.ts";
 import { kindOf, schemaAt } from "../schema/introspection.ts";
+import type { PolicySpec } from "../schema/policy.ts";
 import { type Marks, markKey, positionIn } from "../yaml/position.ts";
 import type { ReadDocument } from "../yaml-reader.ts";
 import { byPosition, type ConfigProblem, type Path, toProblem } from "./problem.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { MINUTE_MS } from "../../base/duration.ts";
-import { type ExternalBlocker, MODES, type PolicySpec, type Step } from "../../model/policy/policy.ts";
+import { type ExternalBlocker, MODES } from "../../model/policy/policy.ts";
 import {
   booleanFlag,
   camelKeys,
@@ -136,7 +136,7 @@ const policy = section({
   steps: list(
     z
       .discriminatedUnion("action", steps, { error: "must be a step with an action" })
-      .transform((step): Step => (step.action === "quarantine" ? camelKeys(step, "duration") : step)),
+      .transform((step) => (step.action === "quarantine" ? camelKeys(step, "duration") : step)),
     "steps",
     STEPS_MAX,
   )
@@ -155,11 +155,18 @@ const policy = section({
     .describe(
       "Prometheus queries and alerts that block the policy's actions. They also block while Prometheus or Alertmanager can't be queried.",
     ),
-}).transform(({ name, mode, match = null, when, for: firesAfter, clear_for, max_age = null, ...rest }): PolicySpec => {
+}).transform(({ name, mode, match = null, when, for: firesAfter, clear_for, max_age = null, ...rest }) => {
   // The order of the keys is part of the fingerprint by which a changed policy is recognized.
   const inOrder = { name, mode, match, when, for: firesAfter, clear_for, max_age, ...rest };
   return camelKeys(inOrder, "for", "clear_for", "max_age");
 });
+
+/** A policy. Without `match` it applies to every node, and without `maxAgeMs` the plan decides how long data is fresh. */
+export type PolicySpec = z.output<typeof policy>;
+/** A step of a policy. */
+export type Step = PolicySpec["steps"][number];
+/** How a step is verified. Without `expect` the default of the action applies. */
+export type StepVerification = z.output<ReturnType<typeof verify>>;
 
 /** A policy file. */
 export const policyFileSchema = section({

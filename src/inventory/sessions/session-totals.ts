@@ -4,7 +4,7 @@ import type { NodeId } from "../../model/node.ts";
 import { SESSION_STATUSES, SESSION_TYPES, type SessionRecord } from "../../model/session.ts";
 import { RECENT_SESSION_MS, type SessionSummary } from "../../model/snapshot.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import { createLabelCounts } from "../label-counts.ts";
+import { LabelCounts } from "../label-counts.ts";
 import { SessionDurations } from "./session-durations.ts";
 import { SessionTable } from "./session-table.ts";
 import { SessionNodeTable, type SessionNodeTableDeps, withoutIds } from "./sessions-by-node.ts";
@@ -68,8 +68,8 @@ export class SessionTotals {
   constructor(failedListed: boolean, deps: SessionNodeTableDeps) {
     this.#failedListed = failedListed;
     this.#nodes = new SessionNodeTable(deps);
-    this.#countries = createLabelCounts("proxynet_country_sessions", deps.onFolded);
-    this.#customers = createLabelCounts("proxynet_customer_sessions", deps.onFolded);
+    this.#countries = new LabelCounts("proxynet_country_sessions", deps.onFolded);
+    this.#customers = new LabelCounts("proxynet_customer_sessions", deps.onFolded);
   }
 
   /** Returns the totals, or null before the first walk. */

@@ -1,25 +1,13 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../base/duration.ts";
+import type { PolicySpec } from "../../config/schema/policy.ts";
 import type { Safety } from "../../config/schema/safety.ts";
 import type { NodeId, NodeStatus } from "../../model/node.ts";
-import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { Action, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { RemediationRecords } from "../remediation-records.ts";
 
 /** Time for which a reboot that we sent explains a rebooting node or a lower uptime. */
 const OWN_REBOOT_MS: DurationMs = HOUR_MS;
-
-/**
- * Returns whether an episode has acted, so that its node may still be changing. A suspended episode waits for the
- * cooldown of those only: an episode that was given up without an action has left the node as it was.
- */
-export const hasActed = ({ acted }: Episode): boolean => acted > 0;
-
-/**
- * Returns whether an episode counts as an attempt because it has acted or was given up. A new episode waits for the
- * cooldown of both, so that another policy does not act as soon as one was given up.
- */
-export const countsAsAttempt = (episode: Episode): boolean => hasActed(episode) || episode.state === "given_up";
 
 /** Returns when an episode closed or its node was lost. */
 export const endedAt = ({ closedAt, stateAt }: Episode): EpochMs => closedAt ?? stateAt;

@@ -65,6 +65,18 @@ export function transition(episode: Episode, event: keyof typeof EPISODE_TRANSIT
   return isOpen ? moved : { ...moved, closedAt: now, quarantine: null, retryAt: null };
 }
 
+/**
+ * Returns whether an episode has acted, so that its node may still be changing. A suspended episode waits for the
+ * cooldown of those only: an episode that was given up without an action has left the node as it was.
+ */
+export const hasActed = ({ acted }: Episode): boolean => acted > 0;
+
+/**
+ * Returns whether an episode counts as an attempt because it has acted or was given up. A new episode waits for the
+ * cooldown of both, so that another policy does not act as soon as one was given up.
+ */
+export const countsAsAttempt = (episode: Episode): boolean => hasActed(episode) || episode.state === "given_up";
+
 /** Returns whether an action or a quarantine of ours is under way. */
 export const isUnderWay = ({ state, quarantine }: Episode): boolean => state === "acting" || quarantine !== null;
 

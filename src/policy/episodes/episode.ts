@@ -1,6 +1,6 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import type { PolicySpec } from "../../config/schema/policy.ts";
 import type { NodeStatus } from "../../model/node.ts";
-import type { PolicySpec } from "../../model/policy/policy.ts";
 import type { Action, Episode, Quarantine } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { NodeObservation } from "../guards/guard-types.ts";

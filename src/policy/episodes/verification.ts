@@ -1,6 +1,6 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../base/duration.ts";
+import type { StepVerification } from "../../config/schema/policy.ts";
 import type { NodeStatus } from "../../model/node.ts";
-import type { StepVerification } from "../../model/policy/policy.ts";
 import type { Action, RebootProof } from "../../model/remediation/episode.ts";
 import type { EpochMs } from "../../model/time.ts";
 import type { Verdict } from "../evaluation.ts";

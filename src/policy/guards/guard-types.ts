@@ -1,7 +1,7 @@
+import type { Step } from "../../config/schema/policy.ts";
 import type { Safety } from "../../config/schema/safety.ts";
 import type { TrustBlocker } from "../../inventory/trust.ts";
 import type { NodeId, NodeStatus } from "../../model/node.ts";
-import type { Step } from "../../model/policy/policy.ts";
 import type { Action, Blocker, Episode } from "../../model/remediation/episode.ts";
 import type { Location } from "../../model/snapshot.ts";
 import type { EpochMs } from "../../model/time.ts";

@@ -147,7 +147,7 @@ export interface LastDecision {
 }
 
 /** Records each decision that differs from the last one about its node, and remembers the last ones. */
-export class DecisionLog {
+class DecisionLog {
   readonly #context: EpisodeContext;
   readonly #last = new Map<string, LastDecision>();
 

@@ -1,5 +1,5 @@
-import { SlotSet } from "../../base/slot-set.ts";
 import { eachInSteps, type Steps } from "../../base/steps.ts";
+import { SlotSet } from "../../base/typed-column.ts";
 import type { NodeId } from "../../model/node.ts";
 import type { Fleet, Snapshot } from "../../model/snapshot.ts";
 import type { MonotonicMs } from "../../model/time.ts";

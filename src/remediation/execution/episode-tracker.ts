@@ -3,7 +3,7 @@ import type { NodeStatus } from "../../model/node.ts";
 import type { Action, Episode } from "../../model/remediation/episode.ts";
 import type { JournalChange } from "../../model/remediation/journal.ts";
 import type { EpochMs, MonotonicMs } from "../../model/time.ts";
-import { hasActed, isInFlight, releasedAt } from "../../policy/episodes/attempts.ts";
+import { isInFlight, releasedAt } from "../../policy/episodes/attempts.ts";
 import {
   advanceStep,
   clearEpisode,
@@ -15,7 +15,7 @@ import {
   refireEpisode,
   resumeEpisode,
 } from "../../policy/episodes/episode.ts";
-import { isDown, isLost, isUnderWay, isUnlisted, transition } from "../../policy/episodes/episode-states.ts";
+import { hasActed, isDown, isLost, isUnderWay, isUnlisted, transition } from "../../policy/episodes/episode-states.ts";
 import { stepDeadlines, UNOBSERVED_MS_MAX } from "../../policy/episodes/verification.ts";
 import { conditionKeyOf, isDryRun, type Policy } from "../../policy/policy.ts";
 import { INACTIVE, observeCondition, type Timer } from "../../policy/timer.ts";

@@ -68,24 +68,24 @@ export async function executeAction(
   }
   const [readAt, readAtEpochMs] = [clock.monotonic(), clock.now()];
   const action: Action = { ...intent, ...stateBeforeAction(context, intent), state: "posting" };
-  const findObstacle = (delayedBy: "limits" | "journal") => {
-    const blocker = precondition();
-    if (blocker !== null) return { kind: "blocked", message: blocker } as const;
+  const findBlocker = (delayedBy: "limits" | "journal") => {
+    const reason = precondition();
+    if (reason !== null) return { kind: "blocked", message: reason } as const;
     // The monotonic clock stands still while the machine is suspended.
     const readAgeMs = Math.max(clock.monotonic() - readAt, clock.now() - readAtEpochMs);
     const message = `the ${delayedBy}, or a suspension of the machine, delayed the action until ${formatSecondsLeft(readAgeMs)} after the read of its node; the maximum is ${formatDuration(READ_AGE_MS_MAX)}`;
     return readAgeMs > READ_AGE_MS_MAX ? ({ kind: "not_sent", message } as const) : null;
   };
   const result = await context.client.post(actionCall(intent.node, intent.request), noNewSteps, async (send) => {
-    const obstacle = findObstacle("limits");
-    if (obstacle !== null) return obstacle;
+    const blocker = findBlocker("limits");
+    if (blocker !== null) return blocker;
     const posting = () => [actionChange({ ...action, sentAt: remediationState.now() })];
     const isIntended = () => remediationState.records.action(intent.id)?.state === "intended";
     const adoptPosting = await remediationState.prepare(posting(), isIntended);
     if (noNewSteps.aborted) return { kind: "canceled" };
     // Operators, a reload or newer data may have intervened before `posting` was journaled or while it was.
-    const newObstacle = findObstacle("journal");
-    if (newObstacle !== null) return newObstacle;
+    const newBlocker = findBlocker("journal");
+    if (newBlocker !== null) return newBlocker;
     if (adoptPosting === null) return { kind: "not_sent", message: "the journal can't be written" };
     // What was observed while it was journaled is from before the POST.
     adoptPosting(posting());

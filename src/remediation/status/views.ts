@@ -1,7 +1,8 @@
 import type { DurationMs } from "../../base/duration.ts";
 import type { Steps } from "../../base/steps.ts";
+import type { PolicySpec } from "../../config/schema/policy.ts";
 import type { NodeId } from "../../model/node.ts";
-import type { Mode, PolicySpec } from "../../model/policy/policy.ts";
+import type { Mode } from "../../model/policy/policy.ts";
 import type { Action, Blocker, Decision, Episode, NodeHold } from "../../model/remediation/episode.ts";
 import type { JournalQueries, JournalQuery } from "../../model/remediation/journal.ts";
 import type { OperatorCommandRow, Pause } from "../../model/remediation/operator-command.ts";

@@ -24,7 +24,7 @@ export interface EndpointCall {
 }
 
 /** A success. Without a value, the reply has no body. */
-export interface EndpointSuccess {
+interface EndpointSuccess {
   readonly status: number;
   readonly value?: unknown;
 }

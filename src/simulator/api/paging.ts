@@ -42,7 +42,7 @@ function readPage({ service, query }: EndpointCall): Result<PageRequest, Endpoin
 }
 
 /** A list with pages. `Item` is the form in which the list is stored, such as a slot. */
-export interface PagedList<Item, T extends { readonly id: string }> {
+interface PagedList<Item, T extends { readonly id: string }> {
   readonly options: ListOptions<string>;
   readonly length: number;
   /** Length of the list when its total was last counted. */

@@ -25,7 +25,7 @@ const chooseSite = weightedChoice(SITES);
 const chooseVersion = weightedChoice(VERSIONS);
 
 /** The constant properties of a node. */
-export interface NodeIdentity {
+interface NodeIdentity {
   readonly name: string;
   readonly site: NodeSite;
   readonly ipAddress: string;
@@ -124,7 +124,7 @@ const chooseHost = weightedChoice(HOSTS);
 const chooseAgent = weightedChoice(USER_AGENTS);
 
 /** The constant properties of a session on which no statistic depends. */
-export interface SessionIdentity {
+interface SessionIdentity {
   readonly targetHost: string;
   readonly targetPort: number;
   readonly userAgent: string;

@@ -5,7 +5,7 @@ import type { FailureMode } from "./failures.ts";
 import { lastHeartbeat, type SimulatedNode } from "./node.ts";
 
 /** A node's usage of CPU, memory and disk, 0 to 1. */
-export interface ResourceUsage {
+interface ResourceUsage {
   readonly cpu: number;
   readonly memory: number;
   readonly disk: number;

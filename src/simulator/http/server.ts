@@ -13,7 +13,7 @@ import {
 } from "./service.ts";
 
 /** Address of a server. Port 0 means any free port. */
-export interface ServerOptions {
+interface ServerOptions {
   readonly port: number;
   /** Defaults to 127.0.0.1. */
   readonly host?: string;

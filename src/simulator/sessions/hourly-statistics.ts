@@ -6,7 +6,7 @@ import { BYTES_PER_MS_MEAN, demandAt, SESSION_MS_MEAN } from "./demand.ts";
 import type { Population } from "./population.ts";
 
 /** Totals of one hour (spec, section 2.4). */
-export interface HourTotals {
+interface HourTotals {
   readonly startMs: EpochMs;
   /** Active sessions at the end of the hour. */
   readonly active: number;

@@ -3,7 +3,7 @@ import { createGroupedList, type GroupedList } from "./ordered-groups.ts";
 
 /** States of a simulated session. Columns and groups hold indexes into this list. */
 export const SESSION_STATES = ["connecting", "active", "closed", "error", "timeout"] as const satisfies SessionStatus[];
-export type SessionState = (typeof SESSION_STATES)[number];
+type SessionState = (typeof SESSION_STATES)[number];
 
 /** Index of each state in {@link SESSION_STATES}. */
 export const STATE_INDEX = { connecting: 0, active: 1, closed: 2, error: 3, timeout: 4 } as const satisfies Record<

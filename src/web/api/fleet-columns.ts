@@ -1,6 +1,33 @@
 import type { NumberColumn } from "../../base/number-column.ts";
 import { runAtOnce, type Steps } from "../../base/steps.ts";
+import type { Location } from "../../model/snapshot.ts";
 import { selectInSteps } from "../../policy/cel/fleet-aggregates.ts";
+
+/** `GET /api/v1/fleet`: columns by slot. A slot whose id is "" is empty. */
+export interface FleetDocument {
+  readonly revision: number;
+  readonly statuses: readonly string[];
+  readonly marks: readonly string[];
+  readonly locations: readonly Location[];
+  readonly ids: readonly string[];
+  readonly names: readonly string[];
+  readonly location: readonly number[];
+  /** One base-36 digit per slot, an index into `statuses`. */
+  readonly status: string;
+  /** One base-36 digit per slot, an index into `marks`. */
+  readonly mark: string;
+}
+
+/** A node's slot, its status and its mark, the last two as indexes of NODE_STATUSES and NODE_MARKS. */
+export type CellChange = readonly [slot: number, status: number, mark: number];
+
+/** The changes between two revisions of the grid. */
+export interface FleetGridChange {
+  readonly from: number;
+  readonly revision: number;
+  /** Null if nodes were added, removed, renamed or moved, or too many changed. Then read the whole document again. */
+  readonly cells: readonly CellChange[] | null;
+}
 
 /**
  * Returns a function whose steps are those of `derive`, and which caches the result by column. Deriving takes too long

@@ -3,18 +3,7 @@ import { NODE_STATUSES } from "../../model/node.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { slotsById } from "../../policy/cel/field-readers.ts";
 import { NODE_MARKS, type RemediationView } from "../../remediation/status/views.ts";
-import { cacheStepsByColumn } from "./fleet-columns.ts";
-
-/** A node's slot, its status and its mark, the last two as indexes of NODE_STATUSES and NODE_MARKS. */
-type CellChange = readonly [slot: number, status: number, mark: number];
-
-/** The changes between two revisions of the grid. */
-interface FleetGridChange {
-  readonly from: number;
-  readonly revision: number;
-  /** Null if nodes were added, removed, renamed or moved, or too many changed. Then read the whole document again. */
-  readonly cells: readonly CellChange[] | null;
-}
+import { type CellChange, cacheStepsByColumn, type FleetGridChange } from "./fleet-columns.ts";
 
 /** The whole fleet in a compact format, and its changes. */
 export type FleetGrid = ReturnType<typeof createFleetGrid>;
@@ -65,10 +54,7 @@ export function createFleetGrid(deps: FleetGridDeps) {
       return { from: revision - 1, revision, cells };
     },
     revision: () => revision,
-    /**
-     * The steps of `GET /api/v1/fleet` as of the last refresh before the first step: JSON with columns by slot. A slot
-     * whose id is "" is empty.
-     */
+    /** The steps that write the `FleetDocument` as of the last refresh before the first step. */
     *document(): Steps<Buffer> {
       const [written, grid] = [revision, last];
       if (document?.revision === written) return document.json;

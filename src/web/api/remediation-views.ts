@@ -1,4 +1,5 @@
-import type { ExternalBlocker, PolicySpec, Step } from "../../model/policy/policy.ts";
+import type { PolicySpec, Step } from "../../config/schema/policy.ts";
+import type { ExternalBlocker } from "../../model/policy/policy.ts";
 import type { JournalQuery } from "../../model/remediation/journal.ts";
 import { isoAt } from "../../model/time.ts";
 import { HOLD_REASON_ROWS, type HoldReason } from "../../policy/decision.ts";

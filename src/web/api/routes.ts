@@ -1,20 +1,16 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
-import { errorMessage, type Result } from "../../base/result.ts";
-import type { CommandReply, Operator, OperatorCommand } from "../../model/remediation/operator-command.ts";
+import { errorMessage } from "../../base/result.ts";
 import type { Fleet } from "../../model/snapshot.ts";
 import { nextTurn, runInSlices } from "../../platform/event-loop.ts";
 import { FailureState } from "../../platform/log.ts";
 import type { RemediationView } from "../../remediation/status/views.ts";
 import { createOperatorGuard } from "../http/auth/operator-guard.ts";
-import type { IsTrustedProxy } from "../http/client-address.ts";
 import { limitStall } from "../http/fastify-server.ts";
 import { sendError, sendText } from "../http/response.ts";
 import type { Route, WebContext } from "../http/route.ts";
-import { type MetricsEndpoint, sendScrape } from "../scrape/metrics-endpoint.ts";
+import { sendScrape } from "../scrape/metrics-endpoint.ts";
 import { pageRoutes } from "../ui/page-routes.ts";
-import type { EventLog } from "./event-log.ts";
-import type { HistoryView } from "./history.ts";
 import { liveRoutes } from "./live-routes.ts";
 import { operatorCommandRoutes } from "./operator-command-routes.ts";
 import { type Query, rowsQuery } from "./query.ts";
@@ -28,35 +24,6 @@ import {
 } from "./remediation-views.ts";
 import { decisionView, operatorCommandView, withNodes } from "./row-views.ts";
 import { type Rows, withWarnings } from "./unknown-names.ts";
-
-/** Reads the configuration again and applies it. The error lists every problem. */
-export type Reload = () => Promise<Result<void, readonly string[]>>;
-
-/** What the routes show and do. */
-export interface WebDeps {
-  /** Null before the first snapshot, and on a standby. */
-  fleet(): Fleet | null;
-  readonly eventLog: EventLog;
-  /** Distinguishes the events of this process from those of earlier ones. */
-  readonly epoch: string;
-  history(): HistoryView;
-  execute(command: OperatorCommand): Promise<CommandReply>;
-  /** Called for each request, because a reload may change them. Without operators the routes of commands don't exist. */
-  operators(): readonly Operator[];
-  readonly scrape: MetricsEndpoint["scrape"];
-  /** Reloads the configuration. `operator` is the one who requested it, or null if no operators are configured. */
-  reload(operator: string | null): ReturnType<Reload>;
-  /** Called for each connection and request, because a reload may change the list. */
-  readonly isTrustedProxy: IsTrustedProxy;
-  status(): object | Promise<object>;
-  /** Returns the steps of the answer, which block the event loop for a fraction of a millisecond each. */
-  nodes(query: Query): Iterator<unknown, object>;
-  /** Null if there is no such node. */
-  node(id: string): object | null;
-  budget(): object;
-  /** Called for each request, because a reload may replace it. */
-  remediation(): RemediationView;
-}
 
 /** Returns every route of the web server. */
 export function webRoutes(context: WebContext): readonly Route[] {

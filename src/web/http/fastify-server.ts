@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { TlsOptions } from "node:tls";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
+import type { Log } from "../../model/ports.ts";
 import { NO_SUCH_PAGE, rawResponse, sendError, setHeaders } from "./response.ts";
 import type { WebContext } from "./route.ts";
 
@@ -95,20 +96,24 @@ export function createHttpServer(
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   app.setNotFoundHandler((request, reply) => sendError(request, reply, 404, NO_SUCH_PAGE));
-  app.setErrorHandler<Error & { statusCode?: number }>((error, request, reply) => {
-    const status = error.statusCode ?? 500;
-    if (status === 413) return sendError(request, reply, 413, `the body exceeds ${BODY_BYTES_MAX} bytes`);
-    if (status < 500) return sendError(request, reply, status, error.message);
-    const fields = { method: request.method, path: request.routeOptions.url };
-    if (status === 503) {
-      // The response has the reason, and a client may ask again and again while the failure lasts.
-      log.debug({ ...fields, problem: error.message }, "web request failed");
-      return sendError(request, reply, 503, error.message);
-    }
-    log.error({ ...fields, err: error }, "web request failed");
-    return sendError(request, reply, status, "internal error; see the daemon's log");
-  });
+  app.setErrorHandler<RequestError>((error, request, reply) => answerFailure(log, error, request, reply));
   return app;
+}
+
+type RequestError = Error & { readonly statusCode?: number };
+
+function answerFailure(log: Log, error: RequestError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const status = error.statusCode ?? 500;
+  if (status === 413) return sendError(request, reply, 413, `the body exceeds ${BODY_BYTES_MAX} bytes`);
+  if (status < 500) return sendError(request, reply, status, error.message);
+  const fields = { method: request.method, path: request.routeOptions.url };
+  if (status === 503) {
+    // The response has the reason, and a client may ask again and again while the failure lasts.
+    log.debug({ ...fields, problem: error.message }, "web request failed");
+    return sendError(request, reply, 503, error.message);
+  }
+  log.error({ ...fields, err: error }, "web request failed");
+  return sendError(request, reply, status, "internal error; see the daemon's log");
 }
 
 /**

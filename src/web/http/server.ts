@@ -3,17 +3,15 @@ import type { AddressInfo } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
-import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
-import type { Clock, Log } from "../../model/ports.ts";
+import type { Clock } from "../../model/ports.ts";
 import { queryProblem } from "../api/query.ts";
-import { type WebDeps, webRoutes } from "../api/routes.ts";
-import type { BcryptMatches } from "./auth/bcrypt.ts";
+import { webRoutes } from "../api/routes.ts";
 import { createRequestAuthorizer } from "./auth/request-authorizer.ts";
 import { limitConnections, type OpenConnections } from "./connection-limits.ts";
 import { createHttpServer } from "./fastify-server.ts";
 import { listenProblem, webUrl } from "./listen-address.ts";
 import { NO_SUCH_PAGE, type Refusal, refuse, sendError, setHeaders } from "./response.ts";
-import { createWebContext, type Route, type WebContext } from "./route.ts";
+import { createWebContext, type Route, type WebContext, type WebServerOptions } from "./route.ts";
 import type { LoadedWebSettings } from "./web-settings.ts";
 
 /** A listening web server. */
@@ -27,19 +25,6 @@ export interface WebServer {
   applySettings(webSettings: LoadedWebSettings): void;
   /** Stops listening, waits up to `graceMs` for responses under way, then closes all connections. */
   close(graceMs: DurationMs): Promise<void>;
-}
-
-/** Options of {@link startWebServer}. Port 0 picks a free port. */
-export interface WebServerOptions {
-  readonly host: string;
-  readonly port: number;
-  readonly deps: WebDeps;
-  readonly log: Log;
-  readonly clock: Pick<Clock, "sleep" | "monotonic">;
-  readonly metrics: Pick<DaemonMetrics, "inc" | "set">;
-  /** Absent means plain HTTP without authentication. */
-  readonly settings?: LoadedWebSettings;
-  readonly bcryptMatches?: BcryptMatches;
 }
 
 /**

@@ -3,10 +3,11 @@ import { fail, ok, type Result } from "../../base/result.ts";
 import type { ReadFile } from "../../config/checks.ts";
 import { type ConfigProblem, formatProblem, locateProblem } from "../../config/diagnostics/problem.ts";
 import { readWebFile, type WebFile } from "../../config/web-file.ts";
+import type { DaemonMetrics } from "../../metrics/daemon-metrics.ts";
+import type { Clock, Log } from "../../model/ports.ts";
 import type { MonotonicMs } from "../../model/time.ts";
 import { fileStampAt } from "../../platform/secret-file.ts";
 import { readTextFile } from "../../platform/text-file.ts";
-import type { WebServerOptions } from "./server.ts";
 import { loadTlsSettings, type TlsSettings } from "./tls/tls-settings.ts";
 
 /** Settings of the web server: TLS, headers, users and the rate limit. */
@@ -75,8 +76,13 @@ const FILE_CHECK_INTERVAL_MS: DurationMs = SECOND_MS;
 /** Creates settings that follow their files. If a file becomes invalid, the previous settings stay. */
 export function watchWebSettings(
   first: LoadedWebSettings,
-  { clock, log, metrics }: Pick<WebServerOptions, "clock" | "log" | "metrics">,
+  deps: {
+    readonly clock: Pick<Clock, "monotonic">;
+    readonly log: Log;
+    readonly metrics: Pick<DaemonMetrics, "set">;
+  },
 ) {
+  const { clock, log, metrics } = deps;
   let { settings, webFile, fileStamps } = first;
   let checkedAt: MonotonicMs = clock.monotonic();
 

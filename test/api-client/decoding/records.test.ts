@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { RecordProblem } from "../../../src/api-client/decoding/fields.ts";
 import {
   decodeNodeDetail,
   decodeNodeRecord,
   decodePage,
   decodeSessionRecord,
-  type RecordProblem,
 } from "../../../src/api-client/decoding/records.ts";
 import { decodeHourly, decodeStatistics } from "../../../src/api-client/decoding/statistics.ts";
 import { missingFields } from "../../inventory/inventory-fixtures.ts";

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
-import { CommandFailure, type Output } from "../../../src/cli/context.ts";
+import { CommandFailure } from "../../../src/cli/context.ts";
 import { type DaemonViewOptions, showView } from "../../../src/cli/daemon-views/daemon-view.ts";
+import type { Output } from "../../../src/cli/output/text.ts";
 
 /**
  * Shows one value after the other until there are none left, and returns what was printed. The command is stopped

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { EXIT_OK, type Output } from "../../../src/cli/context.ts";
+import { EXIT_OK } from "../../../src/cli/context.ts";
+import type { Output } from "../../../src/cli/output/text.ts";
 import { createPaint, supportsColor, withColorOption } from "../../../src/cli/output/text.ts";
 import { createProgram } from "../../../src/cli/program.ts";
 import { captureOutput } from "../terminal.ts";

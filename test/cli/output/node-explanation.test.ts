@@ -148,13 +148,13 @@ test("operator commands and approvals are shown as of that time", () => {
     decisions: [],
     orders: [operatorCommandView({ at: ms(15), ...order })],
   };
-  const storyAt = (minute: number) => textOf({ source: "past", ...rowsAsOf(rows, iso(minute)) });
+  const textAt = (minute: number) => textOf({ source: "past", ...rowsAsOf(rows, iso(minute)) });
   for (const line of [
     "approved by alice, 2026-11-21 03:15:00 UTC",
     "2026-11-21 03:15:00 UTC  approve by alice: act-2 is approved",
   ]) {
-    expect(storyAt(30)).toContain(line);
-    expect(storyAt(14)).not.toContain(line);
+    expect(textAt(30)).toContain(line);
+    expect(textAt(14)).not.toContain(line);
   }
 });
 

@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are YAML, and hold its variables
 import { describe, expect, test } from "vitest";
-import type { PolicySpec } from "../../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../../src/config/schema/policy.ts";
 import { loadPolicyText, policyErrors } from "../config-fixtures.ts";
 
 const MINUTE = 60_000;

@@ -89,14 +89,14 @@ test(
       "host all postgres samehost trust\nhost all all samehost scram-sha-256\n",
     );
     await cluster.query(`ALTER SYSTEM SET hba_file = '${access}'`);
-    await cluster.query("CREATE ROLE warden LOGIN PASSWORD 'right'");
+    await cluster.query("CREATE ROLE daemon LOGIN PASSWORD 'right'");
     // It is read at the start of a server.
     await cluster.stop("fast");
     await cluster.start();
-    const daemon = await startRun(cluster.url().replace("postgres@", "warden:wrong@"), "refused");
+    const daemon = await startRun(cluster.url().replace("postgres@", "daemon:wrong@"), "refused");
     const { code, err } = await daemon.ended;
     expect(code).toBe(1);
-    expect(err).toMatch(/^proxywarden: state\.postgres: .*password authentication failed for user "warden"$/m);
+    expect(err).toMatch(/^proxywarden: state\.postgres: .*password authentication failed for user "daemon"$/m);
     expect(err).not.toContain("wrong");
     await cluster.query("ALTER SYSTEM RESET hba_file");
   },

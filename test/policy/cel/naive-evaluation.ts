@@ -38,17 +38,17 @@ export function referenceReading(
   note("sessions", sampledFleet.sessions?.observedFrom, sessionsOf(sampledFleet, node));
   if (sampledFleet.settledAt !== null) {
     const neighbours = sampledFleet.nodes.filter(({ region }) => region === node.region);
-    const places = { fleet: sampledFleet.nodes, ...(node.region === undefined ? {} : { region: neighbours }) };
-    for (const [place, nodes] of Object.entries(places)) {
+    const scopes = { fleet: sampledFleet.nodes, ...(node.region === undefined ? {} : { region: neighbours }) };
+    for (const [scope, nodes] of Object.entries(scopes)) {
       const online = nodes.filter(({ status }) => status === "online").length;
       note("nodes", sampledFleet.settledAt, {
-        [`${place}.nodes`]: nodes.length,
-        [`${place}.online`]: online,
-        [`${place}.online_ratio`]: online / nodes.length,
+        [`${scope}.nodes`]: nodes.length,
+        [`${scope}.online`]: online,
+        [`${scope}.online_ratio`]: online / nodes.length,
       });
       note("details", NOW, {
-        [`${place}.median.cpu_usage`]: usageKnown ? median(nodes, ({ cpuUsage }) => cpuUsage) : null,
-        [`${place}.median.disk_usage`]: usageKnown ? median(nodes, ({ diskUsage }) => diskUsage) : null,
+        [`${scope}.median.cpu_usage`]: usageKnown ? median(nodes, ({ cpuUsage }) => cpuUsage) : null,
+        [`${scope}.median.disk_usage`]: usageKnown ? median(nodes, ({ diskUsage }) => diskUsage) : null,
       });
     }
   }

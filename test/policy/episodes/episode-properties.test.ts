@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { PolicySpec } from "../../../src/config/schema/policy.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
-import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { Action, Episode, OPEN_STATES } from "../../../src/model/remediation/episode.ts";
 import {
   advanceStep,

@@ -1,12 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS } from "../../../src/base/duration.ts";
 import type { Episode, NodeHold } from "../../../src/model/remediation/episode.ts";
-import {
-  consecutiveFailures,
-  countsAsAttempt,
-  givenUpHold,
-  releasedAt,
-} from "../../../src/policy/episodes/attempts.ts";
+import { consecutiveFailures, givenUpHold, releasedAt } from "../../../src/policy/episodes/attempts.ts";
+import { countsAsAttempt } from "../../../src/policy/episodes/episode-states.ts";
 import { rebootOffline } from "../../harness/policies.ts";
 import { closedEpisodeOf, holdOf } from "../../journal/arbitrary-changes.ts";
 import { buildFacts } from "../guard-case.ts";

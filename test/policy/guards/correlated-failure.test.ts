@@ -50,8 +50,8 @@ describe("nodes of one region or country that fail together", () => {
   });
 
   test("are an incident from the smaller of nodes and percent on, but at least two", () => {
-    const sizeOf = (nodes: number, share: number, ofPlace: number) =>
-      incidentNodesMin({ ...defaultSafety, correlated: { by: "region", nodes, share, withinMs: WITHIN_MS } }, ofPlace);
+    const sizeOf = (nodes: number, share: number, ofDomain: number) =>
+      incidentNodesMin({ ...defaultSafety, correlated: { by: "region", nodes, share, withinMs: WITHIN_MS } }, ofDomain);
     expect(sizeOf(5, 0.5, 4)).toBe(2);
     expect(sizeOf(5, 0.5, 6)).toBe(3);
     expect(sizeOf(5, 0, 100)).toBe(2);

@@ -1,6 +1,6 @@
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { PolicySpec } from "../../../src/config/schema/policy.ts";
 import type { TrustBlocker } from "../../../src/inventory/trust.ts";
-import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
 import type { HoldReason } from "../../../src/policy/decision.ts";
 import type { Candidate, GuardFacts, NodeObservation } from "../../../src/policy/guards/guard-types.ts";

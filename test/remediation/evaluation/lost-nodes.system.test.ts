@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
+import type { PolicySpec } from "../../../src/config/schema/policy.ts";
 import type { Scenario } from "../../../src/config/schema/scenario.ts";
-import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { Action } from "../../../src/model/remediation/episode.ts";
 import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import {

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
+import type { PolicySpec } from "../../../src/config/schema/policy.ts";
 import { Inventory } from "../../../src/inventory/inventory.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
-import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { Fleet } from "../../../src/model/snapshot.ts";
 import { silentLog } from "../../../src/platform/log.ts";
 import type { ObservedChanges } from "../../../src/remediation/evaluation/fleet-health.ts";
@@ -203,7 +203,7 @@ test.each([
   for (const region of ["us-east", "eu-west"]) {
     await clock.advance(MINUTE_MS);
     const at = clock.monotonic();
-    const node = (id: string, place: string) => ({ id, region: place, status: "online", listedAt: at }) as const;
+    const node = (id: string, region: string) => ({ id, region, status: "online", listedAt: at }) as const;
     publishFleet(buildFleet([node("a", "eu-west"), node("b", region)], at));
     await evaluator.evaluate(new Set());
     matched.push(evaluator.matchedNodes(POLICY));

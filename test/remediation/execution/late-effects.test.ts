@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { DAY_MS, type DurationMs, MINUTE_MS } from "../../../src/base/duration.ts";
-import type { PolicySpec } from "../../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../../src/config/schema/policy.ts";
 import type { Clock, Transport } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
-import type { PolicySpec } from "../../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../../src/config/schema/policy.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, notificationsOf } from "../../harness/remediation-results.ts";

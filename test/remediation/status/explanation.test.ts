@@ -59,7 +59,7 @@ test("during a mass event a node is explained in many steps, and holds that begi
   const nodes = 3_000;
   const policies = [
     rebootOffline({ when: 'node.status == "online"' }),
-    rebootOffline({ name: "rehearsed", mode: "dry_run" }),
+    rebootOffline({ name: "dry-run", mode: "dry_run" }),
   ];
   const network = await startQuietNetwork({ config: remediationConfig(policies), scenario: { nodes } });
   const [node] = network.nodes();

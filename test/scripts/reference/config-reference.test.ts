@@ -156,11 +156,11 @@ describe("the JSON Schema", () => {
   const validator = validatorOf(configJsonSchema());
 
   test("accepts every configuration that the loader accepts", async () => {
-    const judge = await validator;
+    const validate = await validator;
     await fc.assert(
       fc.asyncProperty(validConfigs, async (value) => {
         expect(configErrors(JSON.stringify(value), { LIMIT: "500", HOST: "h" })).toEqual([]);
-        expect(await judge(value)).toBeNull();
+        expect(await validate(value)).toBeNull();
       }),
     );
   });
@@ -196,8 +196,8 @@ describe("the JSON Schema", () => {
     [{ service, receivers: [{ name: "n" }] }],
     [{ service, receivers: [{ name: "n", webhook_url: "http://h", webhook_url_file: "f" }] }],
   ])("rejects what the loader rejects: %j", async (value) => {
-    const judge = await validator;
+    const validate = await validator;
     expect(configErrors(JSON.stringify(value))).not.toEqual([]);
-    expect(await judge(value)).not.toBeNull();
+    expect(await validate(value)).not.toBeNull();
   });
 });

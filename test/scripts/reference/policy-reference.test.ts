@@ -49,12 +49,12 @@ describe("the reference of policies", () => {
 
 describe("the JSON Schema of policies", () => {
   test("accepts every policy that the loader accepts", async () => {
-    const judge = await validatorOf(policyJsonSchema());
+    const validate = await validatorOf(policyJsonSchema());
     await fc.assert(
       fc.asyncProperty(validPolicy, async (policy) => {
         const value = { policies: [policy] };
         expect(policyErrors(JSON.stringify(value), SECTIONS)).toEqual([]);
-        expect(await judge(value)).toBeNull();
+        expect(await validate(value)).toBeNull();
       }),
     );
   });
@@ -78,8 +78,8 @@ describe("the JSON Schema of policies", () => {
     [{ ...policy, blocked_by: [{ alerts: ["critical"] }] }],
     [{ ...policy, whan: "x" }],
   ])("rejects what the loader rejects: %j", async (wrong) => {
-    const judge = await validatorOf(policyJsonSchema());
+    const validate = await validatorOf(policyJsonSchema());
     expect(policyErrors(JSON.stringify({ policies: [wrong] }), SECTIONS)).not.toEqual([]);
-    expect(await judge({ policies: [wrong] })).not.toBeNull();
+    expect(await validate({ policies: [wrong] })).not.toBeNull();
   });
 });

@@ -145,13 +145,13 @@ describe("nodes that vanish after a reboot", () => {
     const client = createTestClient(
       scenarioWithChurn({ vanishAfterReboot: 1, vanishForMs: 10 * MINUTE_MS, reuseIds: true }),
     );
-    const placesOf = () =>
+    const identitiesOf = () =>
       new Map([...actualNodes(client.service)].map(({ id, name, region }) => [id, { name, region }]));
-    const before = placesOf();
+    const before = identitiesOf();
     const ids = rebootAll(client);
     advance(client, 1);
     expect(advance(client, 10 * MINUTE_MS)).toEqual(ids);
-    const moved = [...placesOf()].filter(([id, { region }]) => region !== before.get(id)!.region);
+    const moved = [...identitiesOf()].filter(([id, { region }]) => region !== before.get(id)!.region);
     expect(moved.length).toBeGreaterThan(ids.length / 2);
     const moves = membershipChangesOf(client.service).filter(({ kind }) => kind === "returned");
     const returnedAt = new Map(moves.map(({ id, at }) => [id, at]));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ok } from "../../../src/base/result.ts";
-import type { WebDeps } from "../../../src/web/api/routes.ts";
+import type { WebDeps } from "../../../src/web/http/route.ts";
 import {
   defaultDeps,
   fetchFrom,

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { describe, expect, test } from "vitest";
 import { fail, ok } from "../../../src/base/result.ts";
-import type { WebDeps } from "../../../src/web/api/routes.ts";
+import type { WebDeps } from "../../../src/web/http/route.ts";
 import { pageRoutes } from "../../../src/web/ui/page-routes.ts";
 import { buildFleet } from "../fleet-fixture.ts";
 import { openConnection } from "../http/connections.ts";

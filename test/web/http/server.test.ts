@@ -6,9 +6,9 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { SHUTDOWN_BUDGET } from "../../../src/daemon/shutdown.ts";
 import type { Clock } from "../../../src/model/ports.ts";
 import { nextTurn } from "../../../src/platform/event-loop.ts";
-import type { WebDeps } from "../../../src/web/api/routes.ts";
 import { listenProblem } from "../../../src/web/http/listen-address.ts";
-import { startWebServer, type WebServer, type WebServerOptions } from "../../../src/web/http/server.ts";
+import type { WebDeps, WebServerOptions } from "../../../src/web/http/route.ts";
+import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
 import { orThrow } from "../../harness/or-throw.ts";
 import { getRequest, openConnection } from "./connections.ts";
 import {

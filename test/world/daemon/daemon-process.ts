@@ -11,7 +11,7 @@ import { createDaemonMetrics, type DaemonMetrics } from "../../../src/metrics/da
 import type { Clock, ExternalBlockers, Log, StateStore, Transport } from "../../../src/model/ports.ts";
 import type { Journal } from "../../../src/model/remediation/journal.ts";
 import type { Snapshot } from "../../../src/model/snapshot.ts";
-import { createNotifier } from "../../../src/notify/notifier.ts";
+import { Notifier } from "../../../src/notify/notifier.ts";
 import type { RemediationConfig } from "../../../src/remediation/context.ts";
 import { RemediationController } from "../../../src/remediation/controller.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
@@ -118,7 +118,7 @@ export async function startDaemonProcess(deps: DaemonProcessDeps): Promise<Daemo
       inventory: collected.inventory,
       sessionWalks: collected.sessionWalks,
       detailReporter: collected.reporters.details,
-      notifier: createNotifier({ receivers: [], ...common }),
+      notifier: new Notifier({ receivers: [], ...common }),
       onRead: () => collectors.markChanged(),
     });
   }

@@ -1,6 +1,6 @@
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { PolicySpec } from "../../../src/config/schema/policy.ts";
 import type { Safety } from "../../../src/config/schema/safety.ts";
-import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { HoldReason } from "../../../src/policy/decision.ts";
 import { INCIDENT_MS_MAX } from "../../../src/policy/guards/correlated-failure.ts";
 

@@ -1,6 +1,6 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
-import type { PolicySpec } from "../../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../../src/config/schema/policy.ts";
 import type { HoldReason } from "../../../src/policy/decision.ts";
 import type { PolicyExplanation } from "../../../src/remediation/status/views.ts";
 import type { SimulatedNode } from "../../../src/simulator/fleet/node.ts";

@@ -1,6 +1,6 @@
 import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { PolicySpec } from "../../../src/config/schema/policy.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
-import type { PolicySpec } from "../../../src/model/policy/policy.ts";
 import type { Action, Episode } from "../../../src/model/remediation/episode.ts";
 import { isDown, isLost } from "../../../src/policy/episodes/episode-states.ts";
 import { isWithin } from "../../../src/policy/guards/time-window.ts";

@@ -1,5 +1,5 @@
 import { MINUTE_MS } from "../../../src/base/duration.ts";
-import type { PolicySpec } from "../../../src/model/policy/policy.ts";
+import type { PolicySpec } from "../../../src/config/schema/policy.ts";
 import { findNode } from "../../../src/simulator/fleet/fleet.ts";
 import { clockSkewAt } from "../../../src/simulator/http/faults.ts";
 import { type ListRecord, parseBody, recordsOf } from "../daemon/observations.ts";

@@ -1,6 +1,7 @@
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { PolicySpec } from "../../../src/config/schema/policy.ts";
 import type { Safety } from "../../../src/config/schema/safety.ts";
-import type { Mode, PolicySpec } from "../../../src/model/policy/policy.ts";
+import type { Mode } from "../../../src/model/policy/policy.ts";
 import type { TimeInterval } from "../../../src/model/policy/time-interval.ts";
 import type { RemediationConfig } from "../../../src/remediation/context.ts";
 import { defaultSafety } from "../../harness/policies.ts";

@@ -167,13 +167,13 @@ export const MUTATIONS: readonly Mutation[] = [
     edits: [
       {
         file: "src/api-client/rate-limiter.ts",
-        find: "const counted = month.add(1);",
+        find: "const counted = this.#month.add(1);",
         replace: "const counted = Promise.resolve();",
       },
       {
         file: "src/api-client/rate-limiter.ts",
-        find: `    if (outcome.kind === "unused") month.takeBack();`,
-        replace: `    if (outcome.kind !== "unused") void month.add(1);`,
+        find: `    if (outcome.kind === "unused") this.#month.takeBack();`,
+        replace: `    if (outcome.kind !== "unused") void this.#month.add(1);`,
       },
     ],
     ...safety(1),

@@ -17,31 +17,11 @@ export type Budget = ReturnType<typeof budgetView>;
 /** A rate limit category of that budget. */
 export type Category = Budget["categories"]["node_management"];
 
-/** `GET api/v1/fleet`: columns by slot. */
-export interface FleetDocument {
-  readonly revision: number;
-  readonly statuses: readonly string[];
-  readonly marks: readonly string[];
-  readonly locations: readonly { readonly country: string; readonly region: string }[];
-  readonly ids: readonly string[];
-  readonly names: readonly string[];
-  readonly location: readonly number[];
-  /** One base-36 digit per slot, an index into `statuses`. */
-  readonly status: string;
-  /** One base-36 digit per slot, an index into `marks`. */
-  readonly mark: string;
-}
-
 /** Fields of a node that is in the fleet. */
 type NodeFields = NonNullable<ReturnType<typeof nodeView>>;
 
 /** `GET api/v1/nodes/ID`. */
 export type NodeDocument = ExplanationView & Partial<NodeFields> & { readonly id: string };
-
-/** A list of rows. */
-export interface RowList<T> {
-  readonly data: readonly T[];
-}
 
 /**
  * Why a request failed. The status is 0 if there was no response, or not one in JSON, and 202 if the leader has not

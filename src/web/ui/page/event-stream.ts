@@ -1,6 +1,6 @@
+import type { FleetGridChange } from "../../api/fleet-columns.ts";
 import type { ActionView, DecisionView, OperatorCommandView } from "../../api/row-views.ts";
 import { type ActivityLine, actionLine, commandLine, decisionLine } from "./activity/activity-lines.ts";
-import type { FleetChange } from "./fleet/fleet.ts";
 
 /** Callbacks for the daemon's events. */
 interface StreamListener {
@@ -9,7 +9,7 @@ interface StreamListener {
    * connection begins with the events since the previous one, or with `missed`.
    */
   hello(revision: number, isResumed: boolean): void;
-  fleet(change: FleetChange): void;
+  fleet(change: FleetGridChange): void;
   /** Called for each decision, action and operator command. */
   line(line: ActivityLine): void;
   /** Called when events were missed, so everything must be reloaded. */

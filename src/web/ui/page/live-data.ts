@@ -1,11 +1,13 @@
+import type { FleetDocument, FleetGridChange } from "../../api/fleet-columns.ts";
 import type { HistoryView } from "../../api/history.ts";
 import type { PolicyView } from "../../api/remediation-views.ts";
 import type { ActionView } from "../../api/row-views.ts";
+import type { Rows } from "../../api/unknown-names.ts";
 import type { ActivityLine } from "./activity/activity-lines.ts";
-import { type ApiResult, type Budget, type FleetDocument, getJson, type RowList, type Status } from "./api.ts";
+import { type ApiResult, type Budget, getJson, type Status } from "./api.ts";
 import { Connection } from "./connection.ts";
 import { connectStream } from "./event-stream.ts";
-import { applyChange, type FleetChange, type FleetModel, readFleet } from "./fleet/fleet.ts";
+import { applyChange, type FleetModel, readFleet } from "./fleet/fleet.ts";
 
 /** Polling interval of data without events. */
 const STATUS_INTERVAL_MS = 3_000;
@@ -48,7 +50,7 @@ export class LiveData {
   /** The last revision that an event named while the fleet was being read, or null if none did. */
   #namedRevision: number | null = null;
   /** Changes that arrived while the fleet was being read. The response may be older. */
-  #arrived: FleetChange[] = [];
+  #arrived: FleetGridChange[] = [];
   readonly #connection = new Connection();
   readonly #reconnect: () => void;
   #isStreaming = false;
@@ -102,8 +104,8 @@ export class LiveData {
     const [status, budget, policies, waiting] = await Promise.all([
       getJson<Status>("status"),
       getJson<Budget>("budget"),
-      getJson<RowList<PolicyView>>("policies"),
-      getJson<RowList<ActionView>>("actions?state=awaiting&limit=1000"),
+      getJson<Rows<PolicyView>>("policies"),
+      getJson<Rows<ActionView>>("actions?state=awaiting&limit=1000"),
     ]);
     if (!status.ok) {
       this.#connection.update({ problem: status.error.message });

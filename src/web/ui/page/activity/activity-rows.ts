@@ -1,4 +1,5 @@
-import { getJson, type RowList } from "../api.ts";
+import type { Rows } from "../../../api/unknown-names.ts";
+import { getJson } from "../api.ts";
 import type { ViewState } from "../view-state.ts";
 import { type ActivityLine, LINE_BY_KIND, type RowKind } from "./activity-lines.ts";
 
@@ -14,9 +15,7 @@ type Choice = ViewState["activity"];
 
 /** Reads the latest rows of a kind up to a time, newest first. Returns null if they can't be read now. */
 export async function readRows(kind: RowKind, until: string | null): Promise<readonly ActivityLine[] | null> {
-  const answer = await getJson<RowList<never>>(
-    `${kind}?limit=${ROWS_PER_READ}${until === null ? "" : `&until=${until}`}`,
-  );
+  const answer = await getJson<Rows<never>>(`${kind}?limit=${ROWS_PER_READ}${until === null ? "" : `&until=${until}`}`);
   return answer.ok ? answer.value.data.map(LINE_BY_KIND[kind]) : null;
 }
 

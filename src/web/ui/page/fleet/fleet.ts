@@ -1,4 +1,4 @@
-import type { FleetDocument } from "../api.ts";
+import type { FleetDocument, FleetGridChange } from "../../../api/fleet-columns.ts";
 
 /** A node as the grid and the lists show it. */
 export interface Cell {
@@ -18,13 +18,6 @@ interface Group {
   count: number;
   /** Number of online nodes. */
   online: number;
-}
-
-/** The changes from one revision to another. `cells` is null if the fleet must be reloaded. */
-export interface FleetChange {
-  readonly from: number;
-  readonly revision: number;
-  readonly cells: readonly (readonly [slot: number, status: number, mark: number])[] | null;
 }
 
 /**
@@ -125,7 +118,7 @@ function slotsByLocation({ ids, names, location, locations }: FleetDocument) {
  * Applies changes and returns the indexes of the changed nodes. Returns null if they do not continue the known revision,
  * so the fleet must be reloaded. Known changes are ignored.
  */
-export function applyChange(fleet: FleetModel, change: FleetChange): readonly number[] | null {
+export function applyChange(fleet: FleetModel, change: FleetGridChange): readonly number[] | null {
   if (change.revision <= fleet.revision) return [];
   if (change.from !== fleet.revision || change.cells === null) return null;
   fleet.revision = change.revision;

@@ -1,6 +1,6 @@
 import { NODE_STATUSES } from "../../../../../src/model/node.ts";
 import { NODE_MARKS } from "../../../../../src/remediation/status/views.ts";
-import type { FleetDocument } from "../../../../../src/web/ui/page/api.ts";
+import type { FleetDocument } from "../../../../../src/web/api/fleet-columns.ts";
 
 /** Five nodes in three locations. One slot is empty, one node has no name, one no location. */
 export const document: FleetDocument = {

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { SlotSet } from "../../src/base/slot-set.ts";
+import { SlotSet } from "../../src/base/typed-column.ts";
 
-test("has the size of a Set after the same additions and deletions", () => {
+test("a set of slots has the size of a Set after the same additions and deletions", () => {
   const change = fc.record({ slot: fc.nat({ max: 20 }), isAdded: fc.boolean() });
   fc.assert(
     fc.property(fc.array(change), (changes) => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { SlotIndex } from "../../src/base/slot-index.ts";
+import { SlotIndex } from "../../../src/policy/cel/field-readers.ts";
 
 test("after any changes of the ids, the slots are those of a new map", () => {
   // Few ids, so that they move between slots and come back.
