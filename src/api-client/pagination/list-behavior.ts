@@ -58,7 +58,7 @@ export const createListBehavior = (requestedLimit: number) => ({
 export type ListBehavior = ReturnType<typeof createListBehavior>;
 
 /** A page whose records have been processed. */
-interface ReadPage {
+export interface ReadPage {
   /** When it was observed. */
   readonly at: MonotonicMs;
   /** Number of records in the list, as the page states it. */
