@@ -117,6 +117,7 @@ function holdTexts({
   storm_until: storm,
   storm_cause: stormCause,
   journal,
+  credentials = null,
   round_failure: round,
 }: Status["remediation"]) {
   return [
@@ -124,6 +125,7 @@ function holdTexts({
       `paused since ${formatTime(paused.at)}${paused.operator === null ? "" : ` by ${paused.operator}`}${paused.until === null ? "" : `, until ${formatTime(paused.until)}`}: ${paused.reason}`,
     breaker &&
       `the circuit breaker has been open since ${formatTime(breaker.opened_at)}, after ${countNoun(breaker.nodes, "node")} had fired or been lost${breaker.causes === null ? "" : ` (${breaker.causes})`}; reset-breaker closes it`,
+    credentials && `credentials: ${credentials}`,
     ...trust.map(({ reason, detail }) => `${reason}: ${detail}`),
     storm && `storm: ${stormCause}; actions held until at least ${formatTime(storm)}`,
     journal,

@@ -17,12 +17,17 @@ import { buildCandidate, type FactsOf } from "../evaluation/decision-input.ts";
 import type { FleetHealth } from "../evaluation/fleet-health.ts";
 import { largestWalkNodes } from "../evaluation/inventory-trust.ts";
 import { readsStatus } from "../evaluation/policy-evaluator.ts";
+import type { ApiKeyStatus } from "../execution/api-key-status.ts";
 import { holdsAt, pauseAt } from "../operator-holds.ts";
 import type { RemediationRound } from "../round.ts";
 import { heldNodeCountOf, heldNodesOf, nodeMarksOf } from "./node-status.ts";
 import type { PolicyExplanation, PolicyStatus, RemediationStatus, RemediationView } from "./views.ts";
 
-type ViewDeps = DecisionContext & { readonly journal: JournalQueries };
+type ViewDeps = DecisionContext & {
+  readonly journal: JournalQueries;
+  /** Absent on a standby, which sends no actions. */
+  readonly apiKey?: ApiKeyStatus;
+};
 
 /** Dependencies of the status view. */
 interface StatusViewDeps {
@@ -95,6 +100,7 @@ function remediationStatus({ context, fleetHealth, leader, unobserved }: StatusV
     stormUntil: storm?.until ?? null,
     stormCause: storm && stormCause(storm),
     journal: remediationState.journalProblem(),
+    credentials: context.apiKey?.holdReason() ?? null,
     roundFailure: leader?.health.failure() ?? null,
     largestWalkNodes: largestWalkNodes(records),
     // The first snapshots may show a fleet of which nothing was read yet.

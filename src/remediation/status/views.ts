@@ -28,6 +28,8 @@ export interface RemediationStatus {
   readonly stormCause: string | null;
   /** Why actions can't be recorded, or why a standby can't read the journal, or null if nothing is wrong. */
   readonly journal: string | null;
+  /** How the service rejected the API key for the last action, or null if that does not hold actions. */
+  readonly credentials: string | null;
   /** Why no node is healed although nothing else holds actions: rounds fail, or one does not end. Null if they succeed. */
   readonly roundFailure: string | null;
   /** Nodes of the largest complete walk, with which the inventory is compared, or 0 if there was none yet. */

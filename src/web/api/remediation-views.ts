@@ -27,7 +27,7 @@ export const timerView = ({ state, since, trueMs, clearMs }: PresentedTimer) => 
 
 /** The section `remediation` of `GET /api/v1/status`. */
 export const remediationStatusView = (status: RemediationStatus, approvals: number, heldNodes: number) => ({
-  ...pick(status, "mode", "trust", "journal", "limits"),
+  ...pick(status, "mode", "trust", "journal", "credentials", "limits"),
   paused: status.paused && {
     at: isoAt(status.paused.at),
     until: iso(status.paused.until),

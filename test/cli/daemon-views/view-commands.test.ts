@@ -126,6 +126,7 @@ describe("status and nodes show a fleet", () => {
       breaker: { openedAt: SAMPLES_START_MS, nodes: 12, causes: "12 under high-cpu" },
       stormUntil: SAMPLES_START_MS,
       stormCause: "101 of 500 nodes were unhealthy",
+      credentials: "the service answered 401",
       roundFailure: "no round has succeeded",
       trust: [{ reason: "inventory_shrunk", detail: "20 nodes are listed" } as const],
     };
@@ -141,6 +142,7 @@ describe("status and nodes show a fleet", () => {
       "actions held  storm: 101 of 500 nodes were unhealthy; actions held until at least 2026-11-21 03:00:00 UTC\nactions held  no round has succeeded\n",
     );
     expect(out).toContain("actions held  inventory_shrunk: 20 nodes are listed\n");
+    expect(out).toContain("actions held  credentials: the service answered 401\n");
     const { out: json } = await runInProcess("status", "--url", url, "--output", "json");
     expect(JSON.parse(json)).toMatchObject({
       status: { version: "1.2.3", remediation: remediationStatusView(status, 0, 0) },

@@ -54,6 +54,7 @@ for (const status of [401, 403] as const) {
       config: remediationConfig([rebootOffline()], { canary: false, maxInFlight: 5 }),
     });
     const [first, second] = onePerRegion(network, 2);
+    const heldBy = () => network.controller().view.status().credentials;
     network.failNode(first!);
     network.setFault({ kind: "status", status }, "POST");
     await network.advance(8 * MINUTE_MS);
@@ -63,11 +64,13 @@ for (const status of [401, 403] as const) {
     expect(network.actions()).toMatchObject([{ outcome: "failed" }]);
     expect(network.holdReasons(first!)).toContain("credentials");
     expect(network.holdReasons(second!)).toEqual(["credentials"]);
+    expect(heldBy()).toContain(`answered ${status}`);
     // The key was fixed at the service.
     network.setFault(null);
     await network.advance(40 * MINUTE_MS);
     expect(nodesActedOn(network).toSorted()).toEqual([first, second].toSorted());
     expect(episodeStates(network)).toEqual(["healed", "healed"]);
+    expect(heldBy()).toBeNull();
   });
 }
 

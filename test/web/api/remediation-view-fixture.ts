@@ -179,6 +179,7 @@ export const idleStatus: RemediationStatus = {
   stormUntil: null,
   stormCause: null,
   journal: null,
+  credentials: null,
   roundFailure: null,
   largestWalkNodes: 500,
   limits: { max_disrupted: 5 },
