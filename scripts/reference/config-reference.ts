@@ -79,11 +79,12 @@ const STEPS_INTRO = `\`steps\` is a list. Each step has an \`action\` and these 
 
 const STEPS_RULES = `A step ends after \`verify.within\`, or as soon as \`verify.expect\` is true, unless its result is not clear yet. If it is not clear
 after \`verify.within\`, the step continues for at most as long again or 10 minutes (6 hours if the node is not observed), whichever is
-longer. If \`when\` is false at the end, no further step is taken, and the episode closes as healed after \`clear_for\`. If \`when\` is
-still true, or a rebooted node has not come back online, the next step is taken. Apart from regular polling, a node is read again no earlier
-than 15 seconds after an action, and \`check\` warns if \`verify.within\` is shorter. If \`verify.expect\` held before the action and has
-held ever since, it says nothing about the action, and ends the step only once \`when\` is false. A step that the service rejects ends the
-episode. An action whose response is unclear is verified by observation; no action is sent twice.`;
+longer. If \`when\` is false at the end, the episode closes as healed after \`clear_for\`, which starts after the quarantine if there is one.
+The next step is taken if \`when\` is still true at the end, if the node becomes unhealthy again before the episode closes, or if a rebooted
+node has not come back online. Apart from regular polling, a node is read again no earlier than 15 seconds after an action, and \`check\`
+warns if \`verify.within\` is shorter. If \`verify.expect\` held before the action and has held ever since, it says nothing about the action,
+and ends the step only once \`when\` is false. A step that the service rejects, or whose result stays unclear, ends the episode. An action
+whose response is unclear is verified by observation; no action is sent twice.`;
 
 const SCENARIO_INTRO = `# Simulator scenarios
 

@@ -10,7 +10,8 @@ const INTRO = `## Expressions
 
 \`match\`, \`when\`, \`verify.expect\` and \`safety.protected\` are conditions in CEL, the Common Expression Language, over the
 fields below. They are checked when the file is loaded: unknown fields, wrong types, and comparisons with a value that the field
-never has, such as a misspelled status, are errors. Integers and doubles can be mixed. The operators are
+never has, such as a misspelled status, are errors. Integers and doubles can be mixed, except among the elements of a list and in the two
+branches of \`? :\`. The operators are
 ${operators.join(", ")}.
 Constants are written like \`"DE"\`, \`0.95\` and \`["DE", "FR"]\`.
 

@@ -34,7 +34,7 @@ const verify = (within: string, otherwise: string) =>
     expect: expression()
       .exactOptional()
       .describe(
-        `Condition that shows that the step worked. The step ends as soon as it holds. By default: ${otherwise}.`,
+        `Condition that shows that the action took effect, and normally ends the step. By default: ${otherwise}.`,
       ),
   })
     .transform(({ within, expect = null }) => ({ withinMs: within, expect }))
@@ -131,7 +131,7 @@ const policy = section({
   max_age: duration("1s", "365d")
     .exactOptional()
     .describe(
-      "Maximum age of the data that the expressions read; older data is unknown. Defaults to the time for which data from each source counts as fresh, usually three planned intervals (`proxywarden_plan_fresh_seconds`). `check` warns if the data is read less often than that.",
+      "Maximum age of the data that the expressions read; older data is unknown. `check` warns if the data is read less often. Defaults to the time for which data from each source counts as fresh, usually three planned intervals (`proxywarden_plan_fresh_seconds`).",
     ),
   steps: list(
     z

@@ -30,7 +30,7 @@ export const REMEDIATION_FAMILIES = {
     { policy: null, state: EPISODE_STATES },
   ),
   proxywarden_node_episode: gauge(
-    "1 for each open episode, with its node, state and last action sent (or none). At most 1,000 episodes; those in the state firing are left out first.",
+    "1 for each open episode, including those of dry runs, with its node, state and last action (or none). At most 1,000 episodes; those in the state firing are left out first.",
     { node_id: null, policy: null, state: OPEN_STATES, action: EPISODE_ACTIONS },
   ),
   proxywarden_held_nodes: gauge(
