@@ -4,7 +4,7 @@ import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { formatTime } from "../../src/model/time.ts";
 import { journalRows } from "../harness/journal-rows.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
+import { ONE_NODE, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 
 const config = remediationConfig([rebootOffline()]);
 
@@ -204,14 +204,14 @@ test("a node that others rebooted can be released although a round did not end b
   let answers = Promise.resolve({ ok: true, value: true } as const);
   const policy = rebootOffline({
     when: 'node.status == "online"',
-    match: 'node.id == "node_caffe390"',
+    match: `node.id == "${ONE_NODE}"`,
     blockedBy: [{ kind: "query", query: "up" }],
   });
   const network = await startQuietNetwork({
     config: remediationConfig([policy]),
     externalBlockers: { blocks: () => answers },
   });
-  const node = "node_caffe390";
+  const node = ONE_NODE;
   await network.advance(10 * MINUTE_MS);
   await network.commands().hold(node, "a test", 5 * MINUTE_MS);
   network.interventions.restart(node);

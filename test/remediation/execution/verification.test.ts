@@ -6,6 +6,7 @@ import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits, withoutRetries } from "../../harness/policies.ts";
 import {
   listsOnlySettings,
+  ONE_NODE,
   onePerRegion,
   startQuietNetwork,
   startWithFailedNode,
@@ -84,7 +85,7 @@ test("a step whose expectation never holds ends when its time is up, with the re
 test("a disconnect is verified when `when` becomes false, regardless of the response", async () => {
   const crowded = rebootOffline({
     when: "node.active_sessions > 20",
-    match: 'node.id == "node_caffe390"',
+    match: `node.id == "${ONE_NODE}"`,
     steps: [steps.disconnect],
   });
   const network = await startQuietNetwork({ config: remediationConfig([crowded]), scenario: { sessions: 12_000 } });
@@ -216,7 +217,7 @@ test("a quarantine that did not take place is ineffective once its time is up, a
 test("a quarantine in which `when` stays true is ineffective: the next step follows, and the quarantine is still tracked", async () => {
   const spec = rebootOffline({
     when: "node.uptime_hours >= 0",
-    match: 'node.id == "node_caffe390"',
+    match: `node.id == "${ONE_NODE}"`,
     steps: [hide, steps.notify],
     retry: withoutRetries,
   });
@@ -254,20 +255,20 @@ test("a quarantine lasts as long as the service replied, if that differs from th
 test("an operator who lifts a quarantine before it is verified ends the episode, and its action no longer counts", async () => {
   const step = expecting({ ...hide, verify: { withinMs: 20 * MINUTE_MS, expect: null } }, "node.uptime_hours < 0");
   const config = [
-    rebootOffline({ name: "hide", when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"', steps: [step] }),
+    rebootOffline({ name: "hide", when: "node.uptime_hours >= 0", match: `node.id == "${ONE_NODE}"`, steps: [step] }),
     rebootOffline({ name: "heal" }),
   ];
   const network = await startQuietNetwork({ config: remediationConfig(config, { canary: false }) });
   await network.advance(5 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["acting"]);
-  network.interventions.liftQuarantine("node_caffe390");
+  network.interventions.liftQuarantine(ONE_NODE);
   await network.advance(3 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["freed"]);
   expect(network.controller().view.status().inFlight).toBe(0);
   const [other] = network.nodes("eu-west");
   network.failNode(other!);
   await network.advance(10 * MINUTE_MS);
-  expect(nodesActedOn(network)).toEqual(["node_caffe390", other]);
+  expect(nodesActedOn(network)).toEqual([ONE_NODE, other]);
 });
 
 test("a step is verified by data from after it was sent, not by an earlier record", async () => {
