@@ -97,11 +97,14 @@ test("a disconnect is verified when `when` becomes false, regardless of the resp
 });
 
 test("a policy that reads details is verified in time, even if details are read every hour", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([busy]), settings: detailed });
+  // Nothing in the list changes when the load ends, so only a read for the verification shows it.
+  const config = remediationConfig([{ ...busy, steps: [steps.disconnect] }]);
+  const network = await startQuietNetwork({ config, settings: detailed, scenario: { nodes: 60, sessions: 0 } });
   const [node] = network.nodes("us-east");
-  network.interventions.startFailure(node!, { failureMode: "hot", remedy: "reboot" });
+  network.interventions.setLoad(node!, { ...fullLoad, since: network.daemon.clock.now() });
   await network.advanceUntil(() => network.postCount() > 0);
-  await network.advance(8 * MINUTE_MS);
+  network.interventions.setLoad(node!, null);
+  await network.advance(2 * MINUTE_MS);
   expect(network.actions()).toMatchObject([
     { node, outcome: "verified", evidence: { fields: { "node.cpu_usage": expect.any(Number) } } },
   ]);
