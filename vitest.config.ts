@@ -4,6 +4,9 @@ import { defineConfig } from "vitest/config";
 // Workers, and the processes that they start, share compiled code.
 process.env.NODE_COMPILE_CACHE = fileURLToPath(new URL("node_modules/.cache/compiled", import.meta.url));
 
+// In UTC, a test would not notice that local time is taken for UTC, or the reverse.
+process.env.TZ = "Asia/Kathmandu";
+
 /** Settings of `npm test` and `npm run test:system`. */
 export const settings = {
   // Only a test that hangs takes this long, even on a busy machine.

@@ -17,7 +17,7 @@ export default defineConfig({
     // Days of saturated polling: they would take minutes for each mutant that no test finds.
     exclude: ["test/rate-limit/{action-burst,ledger-days}.system.test.ts"],
     setupFiles: ["test/mutation-seed.ts"],
-    env: { PROXYWARDEN_LONG_PROPERTIES: "1" },
+    env: { PROXYWARDEN_LONG_PROPERTIES: "1", TZ: "Asia/Kathmandu" },
     testTimeout: 120_000,
     isolate: false,
     sequence: { sequencer: QuickFirst },

@@ -76,7 +76,7 @@ describe("credentials", () => {
   });
 });
 
-describe("a failing server", () => {
+describe("a request", () => {
   test("fails after ten seconds without a response", async () => {
     const { url, waitForRequests: came } = await startHttpServer(() => null);
     const { peer, clock } = peerOf({ url });
@@ -106,15 +106,18 @@ describe("a failing server", () => {
     });
   });
 
-  test.each(["ftp://127.0.0.1/", "no URL at all"])("%s is not a URL, and is not quoted", async (url) => {
-    const asked = await peerOf({ url: fixedKey(url) }).peer.request(query, neverAnswers);
-    expect(asked).toEqual({
-      ok: false,
-      error: expect.objectContaining({ message: "its URL is not an http or https URL" }),
-    });
-  });
+  test.each(["ftp://127.0.0.1/", "no URL at all"])(
+    "to %j, which is not a URL, fails with an error that does not quote it",
+    async (url) => {
+      const asked = await peerOf({ url: fixedKey(url) }).peer.request(query, neverAnswers);
+      expect(asked).toEqual({
+        ok: false,
+        error: expect.objectContaining({ message: "its URL is not an http or https URL" }),
+      });
+    },
+  );
 
-  test("that resets the connection gets a GET twice and a POST once", async () => {
+  test("is sent twice if it is a GET and the server resets the connection, and once if it is a POST", async () => {
     const { url, requests: seen } = await startHttpServer((_, number) => (number % 2 === 1 ? "reset" : {}));
     const { peer } = peerOf({ url });
     expect(await peer.request(query, neverAnswers)).toMatchObject({ ok: true });
@@ -123,7 +126,7 @@ describe("a failing server", () => {
     expect(seen).toHaveLength(3);
   });
 
-  test("that redirects is not followed", async () => {
+  test("does not follow a redirect", async () => {
     const { url, requests: seen } = await startHttpServer(() => ({ status: 302 }));
     expect(await peerOf({ url }).peer.request(query, neverAnswers)).toMatchObject({ value: { status: 302 } });
     expect(seen).toHaveLength(1);

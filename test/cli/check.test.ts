@@ -131,7 +131,7 @@ test("refuses the placeholder of the example configuration as the service", asyn
   }
 });
 
-describe("enforces nothing because", () => {
+describe("a configuration", () => {
   /** Returns the reasons that check prints for a policy and sections of the configuration. */
   async function reasons(policy: object | null, sections: Readonly<Record<string, object>> = {}) {
     const folder = createTempFolder();
@@ -151,11 +151,11 @@ describe("enforces nothing because", () => {
     return (JSON.parse(out) as { enforces_nothing_because: string[] }).enforces_nothing_because;
   }
 
-  test("nothing, if a policy enforces", async () => {
+  test("enforces something if a policy enforces", async () => {
     expect(await reasons({})).toEqual([]);
   });
 
-  test("nothing, if a policy can fire although usage is unknown", async () => {
+  test("enforces something if a policy can fire although usage is unknown", async () => {
     const service = { base_url: "https://proxy.internal", api_key_file: "key" };
     const when = "node.status == 'offline' || node.cpu_usage > 0.9";
     expect(await reasons({ when }, { service })).toEqual([]);
@@ -191,7 +191,7 @@ describe("enforces nothing because", () => {
       { service: { base_url: "https://proxy.internal", api_key_file: "key" } },
       ["policy offline depends on usage, and service.usage_scale is not set"],
     ],
-  ])("%s", async (_, policy, sections, expected) => {
+  ])("enforces nothing because %s", async (_, policy, sections, expected) => {
     expect(await reasons(policy, sections)).toEqual(expected);
   });
 });

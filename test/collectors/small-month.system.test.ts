@@ -34,6 +34,7 @@ test("a key that is always refused is used at a reduced rate", async () => {
   const revoked = await startVirtualDaemon({ key: "revoked", scenario: { nodes: 100, sessions: 100 } });
   await revoked.clock.advance(60 * MINUTE);
   expect(revoked.service.serial).toBeLessThan(250);
+  expect(revoked.service.serial).toBeGreaterThan(100);
   await stopVirtualDaemon(revoked);
   const later = await startVirtualDaemon({
     scenario: { nodes: 500, sessions: 100 },
@@ -47,5 +48,6 @@ test("a key that is always refused is used at a reduced rate", async () => {
   await later.clock.advance(60 * MINUTE);
   // Instead of 2,000 detail reads an hour there are some dozens, and the lists.
   expect(later.service.serial - before).toBeLessThan(600);
+  expect(later.service.serial - before).toBeGreaterThan(100);
   await stopVirtualDaemon(later);
 });

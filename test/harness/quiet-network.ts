@@ -83,6 +83,9 @@ export interface QuietNetworkOptions extends VirtualDaemonOptions {
   readonly wrapTransport?: (service: Transport) => Transport;
 }
 
+/** The first node of us-east. Its id is the same in every simulated fleet, so a policy of a test may match it. */
+export const ONE_NODE = "node_caffe390";
+
 /** Rates of a fleet in which nothing fails. */
 export const noFailureRates: FleetRates = {
   ...defaultScenario.rates,

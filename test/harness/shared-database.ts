@@ -5,7 +5,7 @@ import type { Journal, JournalChange } from "../../src/model/remediation/journal
 import type { CommandReply, OperatorCommand } from "../../src/model/remediation/operator-command.ts";
 import type { MonotonicMs } from "../../src/model/time.ts";
 
-/** A lease, a journal and forwarded orders that the daemons of a test share, on its clock. */
+/** A lease, a journal and forwarded commands that the daemons of a test share, on its clock. */
 export interface SharedDatabase {
   readonly store: SqliteStateStore;
   readonly leaseMs: DurationMs;
@@ -26,9 +26,9 @@ export interface DatabaseConnection {
   onCommitted(changes: readonly JournalChange[]): Promise<void> | void;
 }
 
-interface OrderRow {
+interface CommandRow {
   readonly id: number;
-  readonly order: OperatorCommand;
+  readonly command: OperatorCommand;
   readonly at: MonotonicMs;
   reply: CommandReply | null;
 }
@@ -37,7 +37,7 @@ interface OrderRow {
 interface Shared {
   readonly store: SqliteStateStore;
   readonly lease: { holder: string; epoch: number; expiresAt: MonotonicMs };
-  readonly orders: OrderRow[];
+  readonly commands: CommandRow[];
   readonly clock: Clock;
   readonly leaseMs: DurationMs;
 }
@@ -47,7 +47,7 @@ const isFree = ({ lease, clock }: Shared): boolean => lease.expiresAt <= clock.m
 /** Creates a database without a leader. */
 export function createSharedDatabase(clock: Clock, leaseMs: DurationMs = 15 * SECOND_MS): SharedDatabase {
   const lease = { holder: "", epoch: 0, expiresAt: Number.NEGATIVE_INFINITY };
-  const shared: Shared = { store: createMemoryStateStore(), lease, orders: [], clock, leaseMs };
+  const shared: Shared = { store: createMemoryStateStore(), lease, commands: [], clock, leaseMs };
   return {
     store: shared.store,
     leaseMs,
@@ -156,18 +156,18 @@ function createLease(shared: Shared, holder: string, ownClock: Clock, query: Que
   return { lease: ownLease, assertFenced };
 }
 
-function forwardedCommandsOf({ orders: rows, clock }: Shared, query: Query): ForwardedCommands {
+function forwardedCommandsOf({ commands: rows, clock }: Shared, query: Query): ForwardedCommands {
   return {
-    submit: (order) =>
+    submit: (command) =>
       query(() => {
-        rows.push({ id: rows.length + 1, order, at: clock.monotonic(), reply: null });
+        rows.push({ id: rows.length + 1, command, at: clock.monotonic(), reply: null });
         return rows.length;
       }),
     reply: (id) => query(() => rows[id - 1]!.reply),
     pending: () =>
       query(() =>
-        rows.flatMap(({ id, order, at, reply }) =>
-          reply === null ? [{ ...order, id, ageMs: clock.monotonic() - at }] : [],
+        rows.flatMap(({ id, command, at, reply }) =>
+          reply === null ? [{ ...command, id, ageMs: clock.monotonic() - at }] : [],
         ),
       ),
     answer: (id, reply) =>

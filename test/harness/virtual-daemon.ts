@@ -1,6 +1,7 @@
 import { type ApiClient, createApiClient } from "../../src/api-client/client.ts";
 import { RateLimiter } from "../../src/api-client/rate-limiter.ts";
 import { ServiceClock } from "../../src/api-client/service-clock.ts";
+import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { seededRandom } from "../../src/base/random.ts";
 import { type CollectedState, createCollectedState } from "../../src/collectors/collected-state.ts";
 import {
@@ -41,17 +42,17 @@ export function createRecordingLog(): Log & {
 }
 
 /** Snapshots without changes are rarer than in the product, because simulated hours consist mostly of them. */
-const PUBLISH_CHECK_MS = 60_000;
+const PUBLISH_CHECK_MS = MINUTE_MS;
 /** That of a large fleet: waking up every second takes much of the CPU time of a simulated hour. */
-const PUBLISH_INTERVAL_MS = 5_000;
+const PUBLISH_INTERVAL_MS = 5 * SECOND_MS;
 
 export const fixedKey = (key: string): Secret => ({ value: () => key, refresh: () => ({ ok: true, value: false }) });
 
 /** Returns the limits of the spec, with one of its plans. */
 export const createPlanLimits = (plan: keyof typeof PLANS): Limits => ({
   categories: {
-    node_management: { requests: 100, burst: 200, windowMs: 60_000 },
-    session_monitoring: { requests: 500, burst: 1_000, windowMs: 60_000 },
+    node_management: { requests: 100, burst: 200, windowMs: MINUTE_MS },
+    session_monitoring: { requests: 500, burst: 1_000, windowMs: MINUTE_MS },
   },
   plan: PLANS[plan],
   reserve: 0.2,
@@ -82,17 +83,17 @@ export const createTestClient = (
     serviceClock: new ServiceClock(),
     random: seededRandom(1),
     secret: fixedKey(SIMULATION_KEY),
-    timeoutMs: 10_000,
+    timeoutMs: 10 * SECOND_MS,
     agent: "proxywarden/test",
     ...deps,
   });
 
 export const everyMinuteSettings: CollectionSettings = {
   schedules: {
-    nodes: { kind: "every", intervalMs: 60_000 },
-    details: { kind: "every", intervalMs: 900_000 },
-    sessions: { kind: "every", intervalMs: 60_000 },
-    stats: { kind: "every", intervalMs: 60_000 },
+    nodes: { kind: "every", intervalMs: MINUTE_MS },
+    details: { kind: "every", intervalMs: 15 * MINUTE_MS },
+    sessions: { kind: "every", intervalMs: MINUTE_MS },
+    stats: { kind: "every", intervalMs: MINUTE_MS },
     hourly: { kind: "cron", expression: "2 * * * *" },
   },
   limits: businessLimits,
@@ -251,6 +252,6 @@ export const statusSnapshotOf = ({
 /** Stops a daemon, and advances the clock so that its last calls can end. */
 export async function stopVirtualDaemon({ clock, collectorManager, controller }: VirtualDaemon): Promise<void> {
   const stopped = Promise.all([controller?.stop(SHUTDOWN_BUDGET.postMs), collectorManager.stop()]);
-  await clock.advance(60_000);
+  await clock.advance(MINUTE_MS);
   await stopped;
 }

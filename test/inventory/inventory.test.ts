@@ -142,6 +142,17 @@ describe("usage", () => {
   });
 });
 
+test("the details of all nodes have been read, also after a node has left", () => {
+  const inventory = new Inventory("ratio");
+  walkOver(inventory, ["a", "b"]);
+  inventory.recordDetail(detail("a", 0.5), 0, 0);
+  expect(inventory.hasDetail()).toBe(false);
+  inventory.recordDetail(detail("b", 0.5), 0, 0);
+  expect(inventory.hasDetail()).toBe(true);
+  walkOver(inventory, ["a"], { lookup: "gone" });
+  expect(inventory.hasDetail()).toBe(true);
+});
+
 test("details of nodes that were never read come first, then the oldest", () => {
   const inventory = new Inventory("ratio");
   walkOver(inventory, ["a", "b"]);

@@ -233,7 +233,7 @@ describe("fleet counts", () => {
       dryRun,
     }));
 
-  test("equals counts made node by node", () => {
+  test("equal counts made node by node", () => {
     fc.assert(
       fc.property(scenarios, (scenario) => {
         const { unhealthy, nodes, domains, disrupted } = countScenario(scenario);

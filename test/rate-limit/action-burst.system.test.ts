@@ -122,7 +122,7 @@ test("actions leave half of the reserve of concurrent requests", () => {
   expect(ledger.inFlight).toBe(9);
 });
 
-test("an unused permit only leaves the pace that it paid", () => {
+test("a permit that was not used counts nowhere, and is not refunded in the pace", () => {
   const ledger = createLedger(limitsWithoutPlan("business"), 0);
   settlePermit(ledger, takePermit(ledger, "node_management", "walk", 5_000), answered(80), 0, 5_100);
   const { stated } = ledger.categories.node_management;
@@ -130,7 +130,8 @@ test("an unused permit only leaves the pace that it paid", () => {
   const before = { sent: sent.count(), last: stated.lastStatement };
   const permit = takePermit(ledger, "node_management", "action", 20_000);
   expect(ledger.monthUsed).toBe(2);
+  const { pace } = structuredClone(ledger.categories.node_management);
   settlePermit(ledger, permit, { kind: "unused" }, 0, 21_000);
   expect({ sent: sent.count(), last: stated.lastStatement }).toEqual(before);
-  expect(ledger).toMatchObject({ monthUsed: 1, inFlight: 0 });
+  expect(ledger).toMatchObject({ monthUsed: 1, inFlight: 0, categories: { node_management: { pace } } });
 });

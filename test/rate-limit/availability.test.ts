@@ -213,24 +213,24 @@ describe("with external usage", () => {
   const of = (overrides: LedgerState, lane: Lane = "walk", now = LATER) =>
     nodeAvailability(ledgerWith(overrides), lane, now);
 
-  test("leaves the expected calls, less those already made in this window", () => {
+  test("polling leaves the expected calls, less those already made in this window", () => {
     expect([of(crowded(51)).waitReason, of(crowded(50)).waitReason]).toEqual([null, "remaining"]);
     expect([of(crowded(19, 30)).waitReason, of(crowded(18, 30)).waitReason]).toEqual([null, "remaining"]);
     expect([of(crowded(3, 60)).waitReason, of(crowded(2, 60)).waitReason]).toEqual([null, "remaining"]);
     expect([of(crowded(11), "action").waitReason, of(crowded(10), "action").waitReason]).toEqual([null, "remaining"]);
   });
 
-  test("a token bucket leaves only the reserve", () => {
+  test("polling leaves only the reserve of a token bucket", () => {
     expect([of(crowded(21, 0, true)).waitReason, of(crowded(20, 0, true)).waitReason]).toEqual([null, "remaining"]);
   });
 
-  test("sends a call now and then to find out whether the calls are still needed", () => {
+  test("polling sends a call now and then to find out whether others still need theirs", () => {
     expect(of(crowded(40))).toEqual({ at: LATER + 5_000, waitReason: "remaining" });
     expect(of(crowded(40), "walk", LATER + 12_000)).toEqual({ at: LATER + 15_000, waitReason: "remaining" });
     expect(of(crowded(40), "walk", LATER + 15_000).waitReason).toBe(null);
   });
 
-  test("waits for capacity, and checks again every twelfth of a window", () => {
+  test("polling waits for capacity, and checks again every twelfth of a window", () => {
     const waiting = (at: number): LedgerState => ({
       externalUsage: { expectedCalls: () => 50, ownCallsFewerThan: () => at, lastOwnCallAt: () => NEVER },
     });

@@ -36,7 +36,7 @@ function limitAfterRejection(
   return learned.calls;
 }
 
-test("without a learned limit no call pays or waits", () => {
+test("without a learned limit no call waits, or delays the next one", () => {
   const learned = createLearnedLimit();
   payLearnedLimit(learned, "action", BASIS, 0);
   expect(hasLearnedLimit(learned)).toBe(false);
@@ -159,7 +159,7 @@ test("under a learned limit calls are spaced evenly, and actions use at most hal
 });
 
 describe("the limit of a gateway", () => {
-  test("is unknown at first, so no call pays for it", () => {
+  test("is unknown at first, so no call delays the next one", () => {
     const ledger = createLedger(limitsWithoutPlan("enterprise"), 0);
     payGatewayLimit(ledger, "node_management", "action", 0);
     expect(learnedLimitOf(ledger, "node_management", 0)).toBe(null);

@@ -136,7 +136,7 @@ test("polling leaves a reserve of the plan's concurrency, which actions may use"
   expect(availabilityOf(ledger, "session_monitoring", "action", 101_000).waitReason).toBeNull();
 });
 
-test("a call pays for its category and the plan, and an action also among actions", () => {
+test("a call delays the next one of its category and of the plan, and an action also the next action", () => {
   const paidBy = (lane: "walk" | "action") => {
     const ledger = createLedger(limitsWithoutPlan("starter"), 0);
     takePermit(ledger, "node_management", lane, 100_000);

@@ -1,16 +1,15 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../harness/policies.ts";
-import { startQuietNetwork } from "../harness/quiet-network.ts";
+import { ONE_NODE, startQuietNetwork } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../harness/remediation-results.ts";
 
 /** A node that has sessions while it is online. */
-const ONE = "node_caffe390";
 
 test("a longer `for` does not end a suspended episode with actions whose node another policy has", async () => {
   const busy = rebootOffline({
     name: "busy",
-    match: `node.id == "${ONE}"`,
+    match: `node.id == "${ONE_NODE}"`,
     when: "ratio(node.active_sessions, node.active_sessions) > 0.5",
     maxAgeMs: 5 * MINUTE_MS,
     steps: [steps.disconnect, steps.disconnect],
@@ -24,10 +23,10 @@ test("a longer `for` does not end a suspended episode with actions whose node an
   });
   await network.advanceUntil(() => network.actions()[0]?.outcome === "ineffective");
   const recoverAt = network.daemon.clock.now() + HOUR_MS;
-  network.interventions.startFailure(ONE, { failureMode: "outage", remedy: "time", recoverAt });
+  network.interventions.startFailure(ONE_NODE, { failureMode: "outage", remedy: "time", recoverAt });
   await network.advance(90 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["suspended", "firing"]);
-  expect(network.explain(ONE).policies[0]!.timer).toMatchObject({ state: "firing" });
+  expect(network.explain(ONE_NODE).policies[0]!.timer).toMatchObject({ state: "firing" });
   await network.reload({ config: config(30 * MINUTE_MS) });
   await network.advance(5 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["suspended", "firing"]);

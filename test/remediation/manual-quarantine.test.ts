@@ -4,7 +4,7 @@ import type { Secret, Transport } from "../../src/model/ports.ts";
 import { UNLISTED_HOLDS_MAX } from "../../src/remediation/command-plans.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
+import { ONE_NODE, type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../harness/remediation-results.ts";
 import { fixedKey } from "../harness/virtual-daemon.ts";
 
@@ -62,9 +62,9 @@ test("two observations show that an operator lifted our quarantine early, and th
 
 test("the veto after an operator lifted our quarantine survives a restart, and release ends it", async () => {
   const network = await startQuietNetwork({
-    config: remediationConfig([{ ...hide, when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"' }]),
+    config: remediationConfig([{ ...hide, when: "node.uptime_hours >= 0", match: `node.id == "${ONE_NODE}"` }]),
   });
-  const node = "node_caffe390";
+  const node = ONE_NODE;
   await network.advance(10 * MINUTE_MS);
   network.interventions.liftQuarantine(node);
   await network.advance(5 * MINUTE_MS);

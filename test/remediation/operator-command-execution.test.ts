@@ -7,7 +7,7 @@ import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts"
 import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { notificationsOf } from "../harness/remediation-results.ts";
 
-const journalled = (network: QuietNetwork, node?: string) =>
+const journaled = (network: QuietNetwork, node?: string) =>
   journalRows(network.store, "operator_commands")
     .filter((row) => node === undefined || row.node === node)
     .map(({ command, operator, node: about, action }) => [command, operator, about, action]);
@@ -45,12 +45,12 @@ test("every successful command is journaled with the operator's name, and surviv
     ["reload", "alice", null, null],
     ["reload", null, null, null],
   ];
-  expect(journalled(network)).toEqual(expected);
+  expect(journaled(network)).toEqual(expected);
   const [last, refused] = await network.controller().view.operatorCommands({ limit: 2 });
   expect(last).toMatchObject({ detail: "the new configuration is active" });
   expect(refused).toMatchObject({ detail: "rejected: a.yaml:1:1: wrong (and 1 more)" });
   await network.restart();
-  expect(journalled(network)).toEqual(expected);
+  expect(journaled(network)).toEqual(expected);
   const { operatorCommands } = await network.controller().view.historyOf(held!);
   expect(operatorCommands.map(({ command }) => command)).toEqual(["release", "hold"]);
   const earlier = await network.controller().view.historyOf(held!, heldAt);
@@ -156,7 +156,7 @@ test("an action has the operator who approved or rejected it, and the time", asy
     state: "ended",
     answered: { operator: "alice", at },
   });
-  expect(journalled(network, node!)).toEqual([["approve", "alice", node, request!.id]]);
+  expect(journaled(network, node!)).toEqual([["approve", "alice", node, request!.id]]);
   await network.stop();
 
   const other = await startQuietNetwork({ config });

@@ -4,12 +4,12 @@ import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { formatTime } from "../../src/model/time.ts";
 import { journalRows } from "../harness/journal-rows.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
+import { ONE_NODE, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 
 const config = remediationConfig([rebootOffline()]);
 
-/** The journalled commands, oldest first. */
-const journalled = (network: QuietNetwork) =>
+/** The journaled commands, oldest first. */
+const journaled = (network: QuietNetwork) =>
   journalRows(network.store, "operator_commands").map(({ command, operator, node, detail }) => [
     command,
     operator,
@@ -26,7 +26,7 @@ const countOf = async (network: QuietNetwork, command: string, source: string): 
     ?.slice(series.length);
 };
 
-test("a pause for half an hour holds every node, and then ends by itself: journalled, logged and counted", async () => {
+test("a pause for half an hour holds every node, and then ends by itself: journaled, logged and counted", async () => {
   const network = await startQuietNetwork({ config });
   const [node] = network.nodes();
   const until = network.daemon.clock.now() + 30 * MINUTE_MS;
@@ -43,7 +43,7 @@ test("a pause for half an hour holds every node, and then ends by itself: journa
   );
   await network.advance(MINUTE_MS + SECOND_MS);
   expect(network.controller().view.status().paused).toBeNull();
-  expect(journalled(network)).toEqual([
+  expect(journaled(network)).toEqual([
     ["pause", "alice", null, reply.ok && reply.value],
     ["resume", null, null, "the pause by alice has expired"],
   ]);
@@ -67,7 +67,7 @@ test("a hold for two hours keeps policies from one node, and then ends by itself
   expect(network.postCount()).toBe(1);
   expect(network.explain(node!).holds).toEqual([]);
   expect(network.explain(other!).holds).toMatchObject([{ kind: "held", until: null }]);
-  expect(journalled(network).at(-1)).toEqual(["release", null, node, "the hold by bob has expired"]);
+  expect(journaled(network).at(-1)).toEqual(["release", null, node, "the hold by bob has expired"]);
   expect(await countOf(network, "release", "expiry")).toBe("1");
 });
 
@@ -79,7 +79,7 @@ test("a pause that expires between two walks ends at that time, not with the nex
   const last = walkedAt();
   await network.commands().pause("a test", 5 * SECOND_MS);
   await network.advance(6 * SECOND_MS);
-  expect(journalled(network).at(-1)).toEqual(["resume", null, null, "the pause has expired"]);
+  expect(journaled(network).at(-1)).toEqual(["resume", null, null, "the pause has expired"]);
   expect(walkedAt()).toBe(last);
 });
 
@@ -89,7 +89,7 @@ test("a pause that expires while the daemon is down has ended when it starts", a
   await network.restart({ downMs: HOUR_MS });
   await network.advance(2 * MINUTE_MS);
   expect(network.controller().view.status().paused).toBeNull();
-  expect(journalled(network).at(-1)).toEqual(["resume", null, null, "the pause by alice has expired"]);
+  expect(journaled(network).at(-1)).toEqual(["resume", null, null, "the pause by alice has expired"]);
 });
 
 test("a new pause or hold replaces the previous one with its end, and resume and release end them early", async () => {
@@ -106,7 +106,7 @@ test("a new pause or hold replaces the previous one with its end, and resume and
   await commands.resume();
   await commands.release(node!);
   await network.advance(HOUR_MS);
-  expect(journalled(network).map(([order]) => order)).toEqual(["pause", "pause", "hold", "hold", "resume", "release"]);
+  expect(journaled(network).map(([order]) => order)).toEqual(["pause", "pause", "hold", "hold", "resume", "release"]);
 });
 
 test("a pause is exported while the service can't be read, also after a restart", async () => {
@@ -204,14 +204,14 @@ test("a node that others rebooted can be released although a round did not end b
   let answers = Promise.resolve({ ok: true, value: true } as const);
   const policy = rebootOffline({
     when: 'node.status == "online"',
-    match: 'node.id == "node_caffe390"',
+    match: `node.id == "${ONE_NODE}"`,
     blockedBy: [{ kind: "query", query: "up" }],
   });
   const network = await startQuietNetwork({
     config: remediationConfig([policy]),
     externalBlockers: { blocks: () => answers },
   });
-  const node = "node_caffe390";
+  const node = ONE_NODE;
   await network.advance(10 * MINUTE_MS);
   await network.commands().hold(node, "a test", 5 * MINUTE_MS);
   network.interventions.restart(node);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../harness/policies.ts";
-import { startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
+import { ONE_NODE, startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf, timerOf } from "../harness/remediation-results.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
 
@@ -173,20 +173,20 @@ test("from enforce to dry_run during an episode: the step under way is verified,
 
 test("from enforce to dry_run during our quarantine: it is tracked to its end, and an operator may end it", async () => {
   const network = await startQuietNetwork({
-    config: remediationConfig([{ ...hide, when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"' }]),
+    config: remediationConfig([{ ...hide, when: "node.uptime_hours >= 0", match: `node.id == "${ONE_NODE}"` }]),
   });
   await network.advance(10 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["quarantined"]);
   await network.restart({
     config: remediationConfig([
-      { ...hide, when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"', mode: "dry_run" },
+      { ...hide, when: "node.uptime_hours >= 0", match: `node.id == "${ONE_NODE}"`, mode: "dry_run" },
     ]),
   });
   await network.advance(5 * MINUTE_MS);
-  network.interventions.liftQuarantine("node_caffe390");
+  network.interventions.liftQuarantine(ONE_NODE);
   await network.advance(5 * MINUTE_MS);
   expect(network.episodes().filter(({ dryRun }) => !dryRun)).toMatchObject([{ state: "freed" }]);
-  expect(network.explain("node_caffe390").holds).toMatchObject([{ kind: "vetoed" }]);
+  expect(network.explain(ONE_NODE).holds).toMatchObject([{ kind: "vetoed" }]);
 });
 
 test("a reload in the same process keeps the time that timers have counted", async () => {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { TimeInterval } from "../../src/model/policy/time-interval.ts";
 import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
-import { startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
+import { ONE_NODE, startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../harness/remediation-results.ts";
 import { START_MS } from "../harness/virtual-daemon.ts";
 
@@ -67,7 +67,7 @@ test("a node that an operator has quarantined is not acted on, even if a policy 
 test("a quarantine that is lifted early is not repeated: the node is vetoed for retry.every (NVSentinel#1424)", async () => {
   const retry = { episodes: 5, everyMs: HOUR_MS, forgetAfterMs: 24 * HOUR_MS };
   const policy = rebootOffline({ when: "node.uptime_hours >= 0", match: null, steps: [steps.quarantine], retry });
-  const [node] = ["node_caffe390"];
+  const [node] = [ONE_NODE];
   const network = await startQuietNetwork({
     config: remediationConfig([{ ...policy, match: `node.id == "${node}"` }]),
   });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
-import { startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
+import { ONE_NODE, startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../harness/remediation-results.ts";
 
 const otherService = { serviceUrl: "https://otherService.example.net" };
@@ -59,7 +59,7 @@ test("after a return to the first service nothing resumes: our earlier quarantin
   });
   await network.advance(10 * MINUTE_MS);
   expect(network.status(node)).toBe("quarantined");
-  await network.commands().hold("node_caffe390", "not to be touched");
+  await network.commands().hold(ONE_NODE, "not to be touched");
   await network.restart(otherService);
   await network.advance(10 * MINUTE_MS);
   await network.restart();
@@ -68,7 +68,7 @@ test("after a return to the first service nothing resumes: our earlier quarantin
   expect(nodesActedOn(network)).toEqual([node]);
   expect(episodeStates(network)).toEqual(["withdrawn"]);
   // A hold by an operator stays at every service.
-  expect(network.explain("node_caffe390").holds).toHaveLength(1);
+  expect(network.explain(ONE_NODE).holds).toHaveLength(1);
 });
 
 test("the inventory of one service is not compared with that of another", async () => {

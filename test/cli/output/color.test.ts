@@ -10,15 +10,15 @@ const terminal = stream(true);
 const file = stream(false);
 
 test.each<readonly [what: string, Output, env: Record<string, string>, has: boolean]>([
-  ["a terminal has them", terminal, {}, true],
-  ["a file has none", file, {}, false],
-  ["NO_COLOR takes them from a terminal", terminal, { NO_COLOR: "1" }, false],
-  ["an empty NO_COLOR says nothing", terminal, { NO_COLOR: "" }, true],
-  ["FORCE_COLOR gives them to a file", file, { FORCE_COLOR: "1" }, true],
-  ["FORCE_COLOR=0 takes them from a terminal", terminal, { FORCE_COLOR: "0" }, false],
-  ["NO_COLOR goes over FORCE_COLOR", terminal, { NO_COLOR: "1", FORCE_COLOR: "1" }, false],
-  ["a dumb terminal has none", terminal, { TERM: "dumb" }, false],
-])("colors: %s", (_what, output, env, has) => {
+  ["a terminal has colors", terminal, {}, true],
+  ["a file has no colors", file, {}, false],
+  ["NO_COLOR turns off the colors of a terminal", terminal, { NO_COLOR: "1" }, false],
+  ["an empty NO_COLOR is ignored", terminal, { NO_COLOR: "" }, true],
+  ["FORCE_COLOR turns on colors for a file", file, { FORCE_COLOR: "1" }, true],
+  ["FORCE_COLOR=0 turns off the colors of a terminal", terminal, { FORCE_COLOR: "0" }, false],
+  ["NO_COLOR overrides FORCE_COLOR", terminal, { NO_COLOR: "1", FORCE_COLOR: "1" }, false],
+  ["a dumb terminal has no colors", terminal, { TERM: "dumb" }, false],
+])("%s", (_what, output, env, has) => {
   expect(supportsColor(output, env)).toBe(has);
   expect(createPaint(output, env)("bad", "error")).toBe(has ? "\u{1b}[31merror\u{1b}[39m" : "error");
 });
@@ -35,7 +35,7 @@ test.each<readonly [usage: string, env: Record<string, string>, colored: boolean
   ["--color check --config /none", { NO_COLOR: "1" }, true],
   ["check --config /none", { FORCE_COLOR: "1" }, true],
   ["check --no-color --config /none", { FORCE_COLOR: "1" }, false],
-])("%s, under %j: colored is %s", async (usage, env, colored) => {
+])("the output of %s with the environment %j is colored: %s", async (usage, env, colored) => {
   const { out } = await captureOutput(async (context) => {
     await createProgram(context).parseAsync(usage.split(" "), { from: "user" });
     return EXIT_OK;

@@ -86,10 +86,10 @@ test("replays nothing after the end of the history if the step is longer than th
   const url = await startServer(200, lastTenMinutes(["a:9713"]));
   const options = ["--since", "10m", "--step", "5y", "--output", "json"];
   const { code, out } = await backtest("", "--prometheus", url, ...options);
-  const { history } = JSON.parse(out) as { history: { until: string; gaps: readonly { until: string }[] } };
+  const { history } = JSON.parse(out) as { history: { until: string; gaps: readonly unknown[] } };
   expect(code).toBe(0);
   expect(Date.parse(history.until)).toBeLessThanOrEqual(Date.now());
-  for (const gap of history.gaps) expect(Date.parse(gap.until)).toBeLessThanOrEqual(Date.now());
+  expect(history.gaps).toEqual([]);
 });
 
 test("fails if the history has no nodes at the points that are read", async () => {

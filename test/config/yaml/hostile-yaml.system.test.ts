@@ -126,14 +126,27 @@ test("one problem over the limit is one problem", () => {
 
 describe("a file that is too large is rejected with the limit:", () => {
   test.each([
-    ["x".repeat(131_073), "1:1: the file is too large: it has 131073 characters, and may have at most 131072"],
     [
+      "131,073 characters",
+      "x".repeat(131_073),
+      "1:1: the file is too large: it has 131073 characters, and may have at most 131072",
+    ],
+    [
+      "50,001 values",
       `a: [${"1,".repeat(50_001)}]`,
       "1:100001: the file is too large: it may have at most 50000 values with all aliases expanded",
     ],
-    ["[".repeat(100_000), /^1:\d+: the file is nested too deeply: at most 32 levels are allowed$/],
-    [`${"[".repeat(40)}${"]".repeat(40)}`, "1:34: the file is nested too deeply: at most 32 levels are allowed"],
-  ])("%#", (text, expected) => {
+    [
+      "100,000 open brackets",
+      "[".repeat(100_000),
+      /^1:\d+: the file is nested too deeply: at most 32 levels are allowed$/,
+    ],
+    [
+      "40 levels",
+      `${"[".repeat(40)}${"]".repeat(40)}`,
+      "1:34: the file is nested too deeply: at most 32 levels are allowed",
+    ],
+  ])("%s", (_, text, expected) => {
     expect(configErrors(text)).toEqual([expect.stringMatching(expected)]);
   });
 
@@ -197,22 +210,26 @@ describe("a list that is too long is refused with its length:", () => {
 
   test.each([
     [
+      "globs of policy files",
       `policies: [${items(32, (index) => `p${index}.yaml`)}]`,
       "a list of 32; must be a list of globs of policy files, at most 20",
     ],
     [
+      "trusted proxies",
       `web: { trusted_proxies: [${items(200, (index) => `10.0.0.${index}`)}] }`,
       "a list of 200; must be a list of IP addresses and networks, at most 100",
     ],
     [
+      "receivers",
       `receivers: [${items(200, (index) => `{ name: r${index} }`)}]`,
       "a list of 200; must be a list of receivers, at most 100",
     ],
     [
+      "time intervals",
       `time_intervals: [${items(200, (index) => `{ name: t${index} }`)}]`,
       "a list of 200; must be a list of time intervals, at most 100",
     ],
-  ])("%#", (text, expected) => {
+  ])("%s", (_, text, expected) => {
     expect(configErrors(withService(text)).join("\n")).toContain(`found ${expected}`);
   });
 });

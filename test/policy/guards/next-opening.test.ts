@@ -21,13 +21,13 @@ describe("the next opening", () => {
       "2026-03-29T01:00:00.000Z",
     ],
     [
-      "is the next day's where it is skipped",
+      "is on the next day if the clocks skip it",
       { ...paris, times: times("02:15-02:45") },
       "2026-03-28T12:00Z",
       "2026-03-30T00:15:00.000Z",
     ],
     [
-      "is the repeated hour's second",
+      "is in the second of the two hours if the clocks repeat one and the first has passed",
       { ...paris, times: times("02:15-02:45") },
       "2026-10-25T00:50Z",
       "2026-10-25T01:15:00.000Z",
@@ -78,7 +78,7 @@ describe("a policy's windows", () => {
   const details = (names: readonly string[], ...at: number[]) =>
     windowBlockers(names, intervals, at).map(({ reason, detail }) => `${reason}: ${detail}`);
 
-  test("don't hold if there are none or any is open", () => {
+  test("don't hold if there are none, or if one of them is open", () => {
     expect(details([], noon)).toEqual([]);
     expect(details([])).toEqual([]);
     expect(details(["fridays", "nights"], night)).toEqual([]);
@@ -92,7 +92,7 @@ describe("a policy's windows", () => {
     expect(details(["fridays"], noon)).toEqual(["window: outside fridays; opens at 2026-03-06 00:00 UTC"]);
   });
 
-  test("hold by the slower of two clocks", () => {
+  test("report the next opening by the slower of two clocks", () => {
     expect(details(["nights"], noon + DAY_MS, noon)).toEqual([
       "window: outside nights; opens at 2026-03-02 23:00 Europe/Paris",
     ]);

@@ -71,7 +71,7 @@ test("a rise without a later count lasts for a window", () => {
   expect(forecast.expected(4 * MINUTE)).toBe(23);
 });
 
-test("recordWindow does not extrapolate", () => {
+test("the calls of a whole window are not extrapolated", () => {
   const forecast = new UsageForecast();
   forecast.recordWindow(40, MINUTE, 10_000);
   expect(forecast.expected(10_000)).toBe(45);

@@ -216,7 +216,7 @@ test.each([
 
 test.each([
   ["a node that was online before became unhealthy", ["a", "a"], ["a"]],
-  ["so did one that was absent in between", ["a", null, "a"], ["a"]],
+  ["a node that was online before an absence became unhealthy", ["a", null, "a"], ["a"]],
   ["a node that is unhealthy in the slot of an online one did not become so", ["a", "b"], []],
 ] as const)("%s", async (_, occupants, onsets) => {
   const { clock, evaluator, fleetHealth, publishFleet } = await startEvaluator();

@@ -271,12 +271,12 @@ test("operator commands are rejected while they can't be journaled", async () =>
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
   network.injectedFailures.writeError = "database or disk is full";
   const { view } = network.controller();
-  const orders = network.commands();
-  expect(await orders.pause("a test")).toMatchObject({ ok: false, error: { kind: "journal" } });
+  const commands = network.commands();
+  expect(await commands.pause("a test")).toMatchObject({ ok: false, error: { kind: "journal" } });
   expect(view.status().paused).toBeNull();
-  expect(await orders.hold(network.nodes()[0]!, "")).toMatchObject({ ok: false, error: { kind: "journal" } });
+  expect(await commands.hold(network.nodes()[0]!, "")).toMatchObject({ ok: false, error: { kind: "journal" } });
   network.injectedFailures.writeError = null;
-  expect(await orders.pause("a test")).toMatchObject({ ok: true });
+  expect(await commands.pause("a test")).toMatchObject({ ok: true });
   await network.advance(HOUR_MS / 6);
 });
 

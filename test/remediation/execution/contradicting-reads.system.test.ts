@@ -7,6 +7,7 @@ import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits }
 import {
   churnAfterReboots,
   listsAndDetailsSettings,
+  ONE_NODE,
   onePerRegion,
   startQuietNetwork,
 } from "../../harness/quiet-network.ts";
@@ -119,7 +120,7 @@ const listingAsOffline = (node: string) =>
   changingRecords("nodes", (record) => (record.id === node ? { ...record, status: "offline" } : record));
 
 test("a node whose detail never shows what the list shows is read ever more rarely, and the hold says why", async () => {
-  const node = "node_caffe390";
+  const node = ONE_NODE;
   const config = remediationConfig([rebootOffline()]);
   const network = await startQuietNetwork({ config, wrapTransport: listingAsOffline(node) });
   await network.advance(4 * HOUR_MS);

@@ -3,6 +3,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationConfig, steps, withoutRetries } from "../../harness/policies.ts";
 import {
+  ONE_NODE,
   onePerRegion,
   type QuietNetwork,
   startQuietNetwork,
@@ -121,7 +122,7 @@ test("attempts before a release don't count after an operator lifted a quarantin
   const quarantine = { ...steps.quarantine, durationMs: 30 * MINUTE_MS };
   const overDay = { ...retry, forgetAfterMs: DAY_MS };
   const always = rebootOffline({ when: "node.uptime_hours >= 0", steps: [quarantine], retry: overDay });
-  const node = "node_caffe390";
+  const node = ONE_NODE;
   const config = remediationConfig([{ ...always, match: `node.id == "${node}"` }]);
   const network = await startQuietNetwork({ config, scenario });
   await network.advanceUntil(() => notificationsOf(network, "given_up").length === 1);

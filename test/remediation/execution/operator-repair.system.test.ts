@@ -4,6 +4,7 @@ import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import {
   listsAndDetailsSettings,
+  ONE_NODE,
   type QuietNetwork,
   startQuietNetwork,
   startWithFailedNode,
@@ -104,14 +105,14 @@ describe("a node in our quarantine that reports nothing", () => {
 test.each([5, -5])(
   "a node whose quarantine an operator lifts is freed although the wall clock changed by %i h",
   async (hours) => {
-    const when = 'node.id == "node_caffe390"';
+    const when = `node.id == "${ONE_NODE}"`;
     const network = await startQuietNetwork({
       config: remediationConfig([rebootOffline({ when, steps: [steps.quarantine] })]),
     });
     await network.advanceUntil(() => network.postCount() === 1);
     network.daemon.clock.stepWallClock(hours * HOUR_MS);
     await network.advance(10 * MINUTE_MS);
-    network.interventions.liftQuarantine("node_caffe390");
+    network.interventions.liftQuarantine(ONE_NODE);
     await network.advance(3 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["freed"]);
   },

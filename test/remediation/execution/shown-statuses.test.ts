@@ -5,6 +5,7 @@ import { defaultServiceOptions } from "../../../src/simulator/default-scenarios.
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import {
   noFailureRates,
+  ONE_NODE,
   onePerRegion,
   type QuietNetworkOptions,
   startQuietNetwork,
@@ -73,7 +74,7 @@ describe.each(STATUSES)("if quarantined nodes have the status %s", (status) => {
 });
 
 test("a node that is offline because of our quarantine is not rebooted by another policy", async () => {
-  const node = "node_caffe390";
+  const node = ONE_NODE;
   const config = remediationConfig([rebootOffline(), { ...quarantineFor(QUARANTINE_MS, [node]), name: "hide" }]);
   const network = await startQuietNetwork({ config, wrapTransport: showingQuarantineAs("offline") });
   await network.advance(2.5 * HOUR_MS);
@@ -87,7 +88,7 @@ test("a node that is offline because of our quarantine is not rebooted by anothe
 // Neither is the status of a rebooting node.
 describe("a node that is shown as online while it reboots", () => {
   const scenario = { service: { ...defaultServiceOptions, rebootStatus: "online" as const } };
-  const node = "node_caffe390";
+  const node = ONE_NODE;
 
   /** Starts a network, lets the node fail, and returns its reboot. */
   async function rebootedNode(options: Partial<QuietNetworkOptions> = {}): Promise<Action> {

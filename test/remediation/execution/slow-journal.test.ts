@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { CollectionSettings } from "../../../src/collectors/collector-manager.ts";
 import type { Mode } from "../../../src/model/policy/policy.ts";
 import type { ActionState } from "../../../src/model/remediation/episode.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
@@ -8,7 +9,11 @@ import { createSlowStore, listsOnlySettings, startWithFailedNode } from "../../h
 import { businessLimits, START_MS } from "../../harness/virtual-daemon.ts";
 
 /** A network whose journal takes some time to write an action in a state. */
-async function startWithSlowJournal(slowState: ActionState, delayMs: DurationMs, mode: Mode = "enforce") {
+async function startWithSlowJournal(
+  slowState: ActionState,
+  delayMs: DurationMs,
+  { mode = "enforce", settings = listsOnlySettings }: { mode?: Mode; settings?: Partial<CollectionSettings> } = {},
+) {
   const clock = createVirtualClock(START_MS);
   const slow = { commits: 0 };
   const store = createSlowStore(clock, (changes) => {
@@ -17,19 +22,19 @@ async function startWithSlowJournal(slowState: ActionState, delayMs: DurationMs,
     return delayMs;
   });
   const config = remediationConfig([rebootOffline({ mode })]);
-  const { network } = await startWithFailedNode({ config, clock, store });
+  const { network } = await startWithFailedNode({ config, clock, store, settings });
   return { network, slow };
 }
 
-async function startWithSlowPosting(delayMs: DurationMs) {
-  const { network, slow } = await startWithSlowJournal("posting", delayMs);
+async function startWithSlowPosting(delayMs: DurationMs, settings?: Partial<CollectionSettings>) {
+  const { network, slow } = await startWithSlowJournal("posting", delayMs, settings && { settings });
   await network.advanceUntil(() => slow.commits === 1);
   return network;
 }
 
 /** Starts a network in which an action waits for approval. */
 async function startWithRequest(slowState: ActionState) {
-  const { network, slow } = await startWithSlowJournal(slowState, 20 * SECOND_MS, "approve");
+  const { network, slow } = await startWithSlowJournal(slowState, 20 * SECOND_MS, { mode: "approve" });
   await network.advanceUntil(() => network.controller().view.approvals().length > 0);
   const { id, node } = network.controller().view.approvals()[0]!;
   return { network, slow, id, node };
@@ -80,6 +85,18 @@ test("an action whose node was read before a slow commit is not sent on old data
       "the journal, or a suspension of the machine, delayed the action until 40s after the read of its node; the maximum is 30s",
     sentAt: null,
   });
+});
+
+test("a node that a walk shows as online while `posting` is journaled is not acted on", async () => {
+  const network = await startWithSlowPosting(25 * SECOND_MS, {
+    schedules: { ...listsOnlySettings.schedules!, nodes: { kind: "every", intervalMs: 10 * SECOND_MS } },
+  });
+  const { node } = network.actions()[0]!;
+  const recoverAt = network.daemon.clock.now() + SECOND_MS;
+  network.interventions.startFailure(node, { failureMode: "outage", remedy: "time", recoverAt });
+  await network.advance(MINUTE_MS);
+  expect(network.postCount()).toBe(0);
+  expect(network.actions()).toMatchObject([{ state: "withdrawn", sentAt: null }]);
 });
 
 test("an action that the limits delay for too long after the read of its node names them", async () => {

@@ -116,7 +116,7 @@ test("a step whose node can't be read any more after a suspension ends in doubt,
   expect(network.actions().map((action) => action.node)).toEqual([node, other]);
 });
 
-test("such a step also ends if the last walk before the suspension showed the node for the first time since it left", async () => {
+test("a step whose node can't be read after a suspension also ends if the walk before it showed that the node had returned", async () => {
   let onPage = () => {};
   const wrapTransport = withAnswers(
     ({ path }) => path.startsWith(LAST_PAGE),

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { ONE_NODE, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, notificationsOf } from "../../harness/remediation-results.ts";
 
 const now = (network: QuietNetwork) => network.daemon.clock.now();
@@ -21,32 +21,30 @@ const busy = (match: string) =>
     retry: { episodes: 2, everyMs: HOUR_MS, forgetAfterMs: 3 * HOUR_MS },
   });
 
-const ONE = "node_caffe390";
-
 /** Makes a node under `busy` fail, so that it has no sessions and the verdict is unknown. */
-async function startUnknown(healAfterMs: number, policies = [busy(`node.id == "${ONE}"`)]) {
+async function startUnknown(healAfterMs: number, policies = [busy(`node.id == "${ONE_NODE}"`)]) {
   const network = await startQuietNetwork({
     config: remediationConfig(policies),
     scenario: { nodes: 60, sessions: 600 },
   });
   await network.advance(12 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["firing"]);
-  network.interventions.startFailure(ONE, {
+  network.interventions.startFailure(ONE_NODE, {
     failureMode: "outage",
     remedy: "time",
     recoverAt: now(network) + healAfterMs,
   });
   await network.advance(2 * MINUTE_MS);
-  expect(network.explain(ONE).policies[0]!.verdict).toBe("unknown");
+  expect(network.explain(ONE_NODE).policies[0]!.verdict).toBe("unknown");
   return network;
 }
 
 describe("an episode whose verdict stays unknown", () => {
   test("keeps its node for max_age + for, and then frees it for other policies", async () => {
-    const network = await startUnknown(24 * HOUR_MS, [busy(`node.id == "${ONE}"`), rebootOffline()]);
+    const network = await startUnknown(24 * HOUR_MS, [busy(`node.id == "${ONE_NODE}"`), rebootOffline()]);
     await network.advance(12 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["firing"]);
-    expect(network.holdReasons(ONE)).toContain("verdict_unknown");
+    expect(network.holdReasons(ONE_NODE)).toContain("verdict_unknown");
     await network.advance(3 * MINUTE_MS);
     expect(episodeStates(network)).toEqual(["suspended", "acting"]);
     expect(network.actions()).toMatchObject([{ state: "lapsed" }, { policy: "reboot-offline", state: "sent" }]);
@@ -86,7 +84,7 @@ describe("an episode whose verdict stays unknown", () => {
 });
 
 test("a node that stays on the list is not lost when its episode is suspended after an action", async () => {
-  const twice = { ...busy(`node.id == "${ONE}"`), steps: [steps.disconnect, steps.disconnect] };
+  const twice = { ...busy(`node.id == "${ONE_NODE}"`), steps: [steps.disconnect, steps.disconnect] };
   const network = await startQuietNetwork({
     config: remediationConfig([twice]),
     scenario: { nodes: 60, sessions: 600 },
@@ -94,7 +92,7 @@ test("a node that stays on the list is not lost when its episode is suspended af
   await network.advanceUntil(() => network.controller().view.approvals().length === 1);
   await network.commands().approve(network.controller().view.approvals()[0]!.id);
   await network.advanceUntil(() => network.actions()[0]!.outcome === "ineffective");
-  network.interventions.startFailure(ONE, {
+  network.interventions.startFailure(ONE_NODE, {
     failureMode: "outage",
     remedy: "time",
     recoverAt: now(network) + 24 * HOUR_MS,
@@ -106,7 +104,7 @@ test("a node that stays on the list is not lost when its episode is suspended af
     value: expect.not.stringContaining("loss"),
   });
   expect(episodeStates(network)).toEqual(["suspended"]);
-  network.interventions.leaveFleet(ONE, Number.POSITIVE_INFINITY);
+  network.interventions.leaveFleet(ONE_NODE, Number.POSITIVE_INFINITY);
   await network.advance(30 * MINUTE_MS);
   expect(notificationsOf(network, "lost")).toHaveLength(1);
 });

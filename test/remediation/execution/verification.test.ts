@@ -6,6 +6,7 @@ import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits, withoutRetries } from "../../harness/policies.ts";
 import {
   listsOnlySettings,
+  ONE_NODE,
   onePerRegion,
   startQuietNetwork,
   startWithFailedNode,
@@ -84,7 +85,7 @@ test("a step whose expectation never holds ends when its time is up, with the re
 test("a disconnect is verified when `when` becomes false, regardless of the response", async () => {
   const crowded = rebootOffline({
     when: "node.active_sessions > 20",
-    match: 'node.id == "node_caffe390"',
+    match: `node.id == "${ONE_NODE}"`,
     steps: [steps.disconnect],
   });
   const network = await startQuietNetwork({ config: remediationConfig([crowded]), scenario: { sessions: 12_000 } });
@@ -96,11 +97,14 @@ test("a disconnect is verified when `when` becomes false, regardless of the resp
 });
 
 test("a policy that reads details is verified in time, even if details are read every hour", async () => {
-  const network = await startQuietNetwork({ config: remediationConfig([busy]), settings: detailed });
+  // Nothing in the list changes when the load ends, so only a read for the verification shows it.
+  const config = remediationConfig([{ ...busy, steps: [steps.disconnect] }]);
+  const network = await startQuietNetwork({ config, settings: detailed, scenario: { nodes: 60, sessions: 0 } });
   const [node] = network.nodes("us-east");
-  network.interventions.startFailure(node!, { failureMode: "hot", remedy: "reboot" });
+  network.interventions.setLoad(node!, { ...fullLoad, since: network.daemon.clock.now() });
   await network.advanceUntil(() => network.postCount() > 0);
-  await network.advance(8 * MINUTE_MS);
+  network.interventions.setLoad(node!, null);
+  await network.advance(2 * MINUTE_MS);
   expect(network.actions()).toMatchObject([
     { node, outcome: "verified", evidence: { fields: { "node.cpu_usage": expect.any(Number) } } },
   ]);
@@ -216,7 +220,7 @@ test("a quarantine that did not take place is ineffective once its time is up, a
 test("a quarantine in which `when` stays true is ineffective: the next step follows, and the quarantine is still tracked", async () => {
   const spec = rebootOffline({
     when: "node.uptime_hours >= 0",
-    match: 'node.id == "node_caffe390"',
+    match: `node.id == "${ONE_NODE}"`,
     steps: [hide, steps.notify],
     retry: withoutRetries,
   });
@@ -254,20 +258,20 @@ test("a quarantine lasts as long as the service replied, if that differs from th
 test("an operator who lifts a quarantine before it is verified ends the episode, and its action no longer counts", async () => {
   const step = expecting({ ...hide, verify: { withinMs: 20 * MINUTE_MS, expect: null } }, "node.uptime_hours < 0");
   const config = [
-    rebootOffline({ name: "hide", when: "node.uptime_hours >= 0", match: 'node.id == "node_caffe390"', steps: [step] }),
+    rebootOffline({ name: "hide", when: "node.uptime_hours >= 0", match: `node.id == "${ONE_NODE}"`, steps: [step] }),
     rebootOffline({ name: "heal" }),
   ];
   const network = await startQuietNetwork({ config: remediationConfig(config, { canary: false }) });
   await network.advance(5 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["acting"]);
-  network.interventions.liftQuarantine("node_caffe390");
+  network.interventions.liftQuarantine(ONE_NODE);
   await network.advance(3 * MINUTE_MS);
   expect(episodeStates(network)).toEqual(["freed"]);
   expect(network.controller().view.status().inFlight).toBe(0);
   const [other] = network.nodes("eu-west");
   network.failNode(other!);
   await network.advance(10 * MINUTE_MS);
-  expect(nodesActedOn(network)).toEqual(["node_caffe390", other]);
+  expect(nodesActedOn(network)).toEqual([ONE_NODE, other]);
 });
 
 test("a step is verified by data from after it was sent, not by an earlier record", async () => {

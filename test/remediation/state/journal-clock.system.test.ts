@@ -35,26 +35,23 @@ function shiftFirstDates(service: Transport, offsetMs: number, count = 1): Trans
   };
 }
 
-test.each([10 * JUMP_MS, -JUMP_MS])(
-  "a first Date that is wrong by %d ms does not set a new journal",
-  async (offsetMs) => {
-    const network = await startQuietNetwork({
-      config: remediationConfig([rebootOffline()]),
-      wrapTransport: (service) => shiftFirstDates(service, offsetMs),
-      warmUpMs: 30 * SECOND_MS,
-    });
-    const { remediationState, clock } = network.daemon;
-    const { trust } = network.controller().view.status();
-    expect(trust.map(({ detail }) => detail).join()).toContain(
-      "no two responses from the service have agreed on its Date yet",
-    );
-    await network.advance(5 * MINUTE_MS);
-    expect(Math.abs(remediationState.now() - clock.now())).toBeLessThan(2 * SECOND_MS);
-    expect(remediationState.clock.isSettled()).toBe(true);
-    await network.advance(40 * MINUTE_MS);
-    expect(network.controller().view.status().trust).toEqual([]);
-  },
-);
+test.each([1_000, -100])("a first Date that is wrong by %i days does not set a new journal", async (days) => {
+  const network = await startQuietNetwork({
+    config: remediationConfig([rebootOffline()]),
+    wrapTransport: (service) => shiftFirstDates(service, days * DAY_MS),
+    warmUpMs: 30 * SECOND_MS,
+  });
+  const { remediationState, clock } = network.daemon;
+  const { trust } = network.controller().view.status();
+  expect(trust.map(({ detail }) => detail).join()).toContain(
+    "no two responses from the service have agreed on its Date yet",
+  );
+  await network.advance(5 * MINUTE_MS);
+  expect(Math.abs(remediationState.now() - clock.now())).toBeLessThan(2 * SECOND_MS);
+  expect(remediationState.clock.isSettled()).toBe(true);
+  await network.advance(40 * MINUTE_MS);
+  expect(network.controller().view.status().trust).toEqual([]);
+});
 
 test("a wall clock that is 100 days ahead at one start prunes nothing, and later times are right", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
@@ -175,15 +172,16 @@ test("a cooldown that starts while the clocks disagree has its full length", asy
   expect(network.postCount()).toBe(1);
 });
 
-test.each([2 * HOUR_MS, -2 * HOUR_MS])(
-  "a short downtime with a wall clock that is %i ms ahead is added at that start, not at the next one",
-  async (aheadMs) => {
+test.each([2, -2])(
+  "a short downtime with a wall clock that is ahead by %i h is added at that start, not at the next one",
+  async (hours) => {
     const network = await startQuietNetwork({ config: remediationConfig([rebootOffline()]) });
-    const lag = () => trueTime(network, aheadMs) - network.daemon.remediationState.now();
+    const aheadMs = hours * HOUR_MS;
     network.daemon.clock.stepWallClock(aheadMs);
     await network.restart({ downMs: 2 * MINUTE_MS });
     await network.advance(10 * MINUTE_MS);
-    expect(lag()).toBeLessThan(5 * SECOND_MS);
+    const { remediationState } = network.daemon;
+    expect(Math.abs(trueTime(network, aheadMs) - remediationState.now())).toBeLessThan(5 * SECOND_MS);
   },
 );
 

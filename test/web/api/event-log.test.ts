@@ -6,7 +6,7 @@ import { heldDecision, verifiedAction } from "./remediation-view-fixture.ts";
 
 const decision = (at: number): JournalChange => ({ kind: "decision", row: { ...heldDecision, at } });
 
-const order = { at: 3, command: "pause", operator: "alice", node: null, action: null, detail: "paused" } as const;
+const pause = { at: 3, command: "pause", operator: "alice", node: null, action: null, detail: "paused" } as const;
 
 test("records only decisions, actions and operator commands, in order", () => {
   const eventLog = createEventLog();
@@ -15,14 +15,14 @@ test("records only decisions, actions and operator commands, in order", () => {
     decision(1),
     { kind: "timer_gone", policy: "p", node: "n" },
     { kind: "action", row: verifiedAction },
-    { kind: "command", row: order },
+    { kind: "command", row: pause },
   ]);
   expect(eventLog.lastNumber()).toBe(3);
   expect(eventLog.after(0, 10)).toEqual({
     rows: [
       { number: 1, event: decision(1) },
       { number: 2, event: { kind: "action", row: verifiedAction } },
-      { number: 3, event: { kind: "command", row: order } },
+      { number: 3, event: { kind: "command", row: pause } },
     ],
     missed: 0,
   });

@@ -35,14 +35,14 @@ describe("a command", () => {
     ["/api/v1/nodes/node_1/release", {}, ["release", "node_1"]],
     ["/api/v1/breaker/reset", null, ["reset-breaker"]],
     ["/api/v1/inventory/accept", null, ["accept-inventory"]],
-  ])("%s with %j is executed once and returns the message", async (path, body, order) => {
+  ])("%s with %j is executed once and returns the message", async (path, body, command) => {
     const { recorded, post } = await serverRecordingCommands();
     const answer = await post(path, body === null ? undefined : JSON.stringify(body));
     expect({ status: answer.status, body: JSON.parse(answer.text) }).toEqual({
       status: 200,
-      body: { message: `${order[0]} is done` },
+      body: { message: `${command[0]} is done` },
     });
-    expect(recorded).toEqual([order]);
+    expect(recorded).toEqual([command]);
   });
 
   test.each(["", "text/plain", ";", "application/json; charset"])(

@@ -16,7 +16,7 @@ describe("clients", () => {
     ["_hidden", "unknown"],
     ["", "unknown"],
     [undefined, "unknown"],
-  ])("%s is %s", (address, client) => {
+  ])("with the address %s are counted as %s", (address, client) => {
     expect(clientKey(address)).toBe(client);
   });
 

@@ -20,12 +20,16 @@ test.each([
   ["one that refuses OpenMetrics", "application/openmetrics-text;q=0, */*", "text"],
   ["a browser", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text"],
   ["curl", "*/*", "text"],
-  ["one that wants what there is not", "application/json", "text"],
-  ["upper case and blanks", "Application/OpenMetrics-Text ; Version=1.0.0 ; Q=0.9 , text/plain;q=0.1", "openmetrics"],
+  ["one that wants a format that does not exist", "application/json", "text"],
+  [
+    "one with upper case and blanks",
+    "Application/OpenMetrics-Text ; Version=1.0.0 ; Q=0.9 , text/plain;q=0.1",
+    "openmetrics",
+  ],
   ["one that quotes its version", 'application/openmetrics-text;version="1.0.0"', "openmetrics"],
-  ["a quality that is none", "application/openmetrics-text;q=high", "text"],
-  ["an empty header", "", "text"],
-])("the Accept header of %s", (_who, accept, format) => {
+  ["one with an invalid quality", "application/openmetrics-text;q=high", "text"],
+  ["one that leaves it empty", "", "text"],
+])("the Accept header of %s gets the right format", (_who, accept, format) => {
   expect(negotiateFormat(accept)).toBe(format);
 });
 
@@ -44,7 +48,7 @@ test.each([
   ["br", false],
   ["identity", false],
   ["", false],
-])("Accept-Encoding: %s", (acceptEncoding, gzip) => {
+])("Accept-Encoding: %s accepts gzip: %s", (acceptEncoding, gzip) => {
   expect(acceptsGzip({ "accept-encoding": acceptEncoding })).toBe(gzip);
 });
 

@@ -29,7 +29,7 @@ const READ_AGE_MS_MAX = 31 * SECOND_MS;
 
 /** Invariants of every POST, derived from the state of the service and the committed journal. */
 export const postInvariants: Readonly<Record<string, PostInvariant>> = {
-  "not journalled": ({ action, kind, body, at }) => {
+  "not journaled": ({ action, kind, body, at }) => {
     if (action === null) return 'the journal has no row in the state "posting"';
     if (action.dryRun) return "the action is a dry run";
     if (action.request.kind !== kind) return `the journal has ${action.request.kind}`;

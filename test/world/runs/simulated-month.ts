@@ -93,7 +93,7 @@ export async function runMonth(options: MonthOptions): Promise<MonthReport> {
 const ACTION_INVARIANTS: ReadonlySet<string> = new Set([
   "healthy node",
   "sent twice",
-  "not journalled",
+  "not journaled",
   "no fresh read",
 ]);
 /** Restarts that keep a node's uptime below an hour for the `for` of the shipped policy about flapping. */

@@ -75,7 +75,7 @@ describe("with a token", () => {
     ["http://proxy.test:8080", "proxy.test", 403],
     ["null", "proxy.test", 403],
     ["http://proxy.test", "", 403],
-  ])("a page of %s that asks %s is %i", async (origin, host, status) => {
+  ])("a request by a page of %s to the host %s is answered %i", async (origin, host, status) => {
     const { post, bearer } = await serverWithOptionalToken();
     for (const path of [RELOAD, PAUSE]) expect(await post(path, { ...bearer, origin, host })).toBe(status);
   });
