@@ -235,7 +235,7 @@ export const alertAnnotation = (): AnnotationQueryBuilder =>
     text: "{{severity}}; docs/runbook.md has a section for each alert",
   });
 
-/** Annotation of the actions on any node, until they are verified. */
+/** Annotation of the actions on any node, while their steps are in progress. */
 export const actionAnnotation = (): AnnotationQueryBuilder =>
   annotation({
     name: "Actions",

@@ -41,7 +41,7 @@ const annotations = () => [
     color: "blue",
     query: { expr: recently(onNode("proxywarden_node_episode", 'state="acting"')) },
     title: "{{action}}",
-    text: "{{action}} by the policy {{policy}}, until it is verified",
+    text: "{{action}} by the policy {{policy}}, while the step is in progress",
   }),
   annotation({
     name: "Episodes",

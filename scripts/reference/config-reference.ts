@@ -59,8 +59,8 @@ prints the maximum number of nodes that the policies could act on in an hour.
 A policy *fires* for a node when its condition \`when\` has held for the duration \`for\`. This opens an *episode*, in which the steps are
 taken one after the other until the node has recovered or no step is left. Policies are evaluated in the order of their file paths, and
 within a file from top to bottom. If several policies match a node, the first one that fires keeps it until its episode ends or is
-suspended. [remediation.md](remediation.md#episodes) describes episodes, and [policy-tests.md](policy-tests.md) how to test a policy before
-it acts.`;
+suspended. A dry run does not prevent policies in other modes from acting on the node. [remediation.md](remediation.md#episodes) describes
+episodes, and [policy-tests.md](policy-tests.md) how to test a policy before it acts.`;
 
 const POLICIES_FORMAT = `## File format
 

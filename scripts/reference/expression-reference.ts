@@ -20,7 +20,8 @@ operand of \`&&\` or \`||\` determines the result: \`node.status == "online" && 
 whatever its usage. In \`a ? b : c\`, only the branch that is taken matters.
 
 A policy never acts on an unknown condition, and the time for which the condition is unknown does not count toward \`for\`. A condition
-that stays unknown for longer than \`max_age + for\` suspends the episode and frees the node for other policies.`;
+that stays unknown for longer than \`max_age + for\` suspends the episode and frees the node for other policies, except while a step is in
+progress or the daemon's quarantine is in effect.`;
 
 const SOURCE_TEXTS: Readonly<Record<Field["source"], string>> = {
   nodes: "node list",

@@ -87,7 +87,7 @@ export const INVENTORY_STATES = ["listed", "unlisted"] as const;
  */
 export const EPISODE_STATES = ["pending", ...OPEN_STATES, "given_up"] as const;
 
-/** Values of the label `action` of `proxywarden_node_episode`: the last action sent, or `none`. */
+/** Values of the label `action` of `proxywarden_node_episode`: the last action of the episode, or `none`. */
 export const EPISODE_ACTIONS = [...ACTION_KINDS, "none"] as const;
 
 /** Values of the label `outcome` of `proxywarden_notifications_total`. */

@@ -28,7 +28,7 @@ async function seriesOverTime(network: QuietNetwork, minutes: number): Promise<r
 const series = (state: string, action: string, policy = "reboot-offline") =>
   `policy="${policy}",state="${state}",action="${action}"`;
 
-test("an open episode has a series with the last action sent, and none once it is over", async () => {
+test("an open episode has a series with its last action, and none once it is over", async () => {
   const { network } = await startWithFailedNode({
     config: remediationConfig([rebootOffline({ steps: [steps.disconnect, steps.reboot] })]),
   });
