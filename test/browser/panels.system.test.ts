@@ -68,6 +68,7 @@ test("banners name the operator, and link the section of the runbook and Grafana
   await page.locator(".banner").getByText("The leader is proxywarden-1.").waitFor();
   expect((await links())[0]).toBe("https://docs.example.net/runbook#proxywardennoleader");
   // A leader whose lease has ended is shown like a standby.
+  expect(await page.locator(".banner").getByText("The service rejected the API key").count()).toBe(0);
   expect(await page.locator(".banner b").last().textContent()).toBe("The journal can't be reached");
 });
 

@@ -59,7 +59,7 @@ function bannersOf({
     const alert = "ProxywardenBreakerOpen";
     banners.push({ tone: "bad", title: "Circuit breaker open", text, command: resetBreaker, alert });
   }
-  // A leader whose lease has ended will not be the one that tries an action.
+  // Once the lease has ended, another daemon may lead and try an action.
   if (!isStandby && remediation.credentials !== null) {
     const text = `${sentence(remediation.credentials)} All actions are on hold until one is tried, 15 minutes after the last rejection.`;
     const title = "The service rejected the API key";
