@@ -51,3 +51,22 @@ test("after reset-breaker, a policy that fell back continues the episode of a no
   const actions = () => network.actions().filter(({ node }) => node === first);
   expect(actionLines({ actions })).toEqual(["quarantine: verified", "forced reboot: verified"]);
 });
+
+test("an episode resumes although another one ended within the cooldown, if that was before it was suspended", async () => {
+  const config = (cooldownMs: number) =>
+    remediationConfig([rebootOffline()], { cooldownMs, maxActions: { amount: 2, perMs: 24 * HOUR_MS } });
+  const network = await startQuietNetwork({ config: config(30 * MINUTE_MS) });
+  const [node] = network.nodes() as [string];
+  network.failNode(node);
+  await network.advanceUntil(() => episodeStates(network)[0] === "healed");
+  await network.advance(HOUR_MS);
+  network.failNode(node, "operator");
+  await network.advanceUntil(() => network.actions()[1]?.outcome === "ineffective");
+  network.interventions.leaveFleet(node, network.daemon.clock.now() + 20 * MINUTE_MS);
+  await network.advanceUntil(() => episodeStates(network)[1] === "suspended");
+  await network.reload({ config: config(24 * HOUR_MS) });
+  await network.advanceUntil(() => network.explain(node).known);
+  network.failNode(node, "operator");
+  await network.advance(HOUR_MS);
+  expect(episodeStates(network)).toEqual(["healed", "firing"]);
+});

@@ -1,8 +1,9 @@
-import { DAY_MS, type DurationMs } from "../../base/duration.ts";
+import { DAY_MS, type DurationMs, SECOND_MS } from "../../base/duration.ts";
 import { equalsIgnoringCase } from "../../base/text.ts";
 import type { NodeId } from "../../model/node.ts";
 import { isoAt } from "../../model/time.ts";
 import { ROWS_MAX } from "../../web/api/query.ts";
+import type { remediationStatusView } from "../../web/api/remediation-views.ts";
 import type { ActionView, DecisionView, OperatorCommandView, WithNode } from "../../web/api/row-views.ts";
 import type { Rows } from "../../web/api/unknown-names.ts";
 import { requestLabel } from "../../web/ui/page/activity/activity-lines.ts";
@@ -51,7 +52,8 @@ async function searchRows<Row extends JournalRow>(
   daemon: DaemonClient,
 ): Promise<{ readonly rows: readonly Row[]; readonly notes: readonly string[] }> {
   const { node: named, policy, region, country, limit } = options;
-  const { noun, sortedBy, shownTime = sortedBy, shownLaterMs = 0, keyOf = JSON.stringify } = view;
+  const { noun, sortedBy, shownTime = sortedBy, keyOf = JSON.stringify } = view;
+  const shownLaterMs = (await view.shownLaterMs?.(daemon)) ?? 0;
   const isFiltered = region !== undefined || country !== undefined;
   const node = named === undefined ? null : await resolveNode(named, daemon);
   const since = options.since === undefined ? undefined : timeOfOption("--since", options.since, await daemon.now());
@@ -61,6 +63,7 @@ async function searchRows<Row extends JournalRow>(
   const oldest = since === undefined ? "" : isoAt(Math.max(0, since - shownLaterMs));
   // Pages overlap, because several rows may have the time at which a page ends.
   const found = new Map<string, Row>();
+  const newest = () => [...found.values()].sort((a, b) => shownTime(b).localeCompare(shownTime(a))).slice(0, limit);
   const unlocated = new Set<string>();
   // Rows are read by `sortedBy`, so one that is shown with a late time may follow many with earlier ones.
   const isScattered = isFiltered || shownLaterMs > 0;
@@ -68,7 +71,7 @@ async function searchRows<Row extends JournalRow>(
   let until: string | null = null;
   let isCut = false;
   const warnings: string[] = [];
-  for (let request = 1; found.size < limit && request <= REQUESTS_MAX; request++) {
+  for (let request = 1; request <= REQUESTS_MAX; request++) {
     const search: string = searchOf({ node, policy, until, limit: pageRows });
     const page = await daemon.get<Rows<Row>>(`/api/v1/${view.route}?${search}`, { data: "array" });
     const { data: rows } = page;
@@ -80,6 +83,8 @@ async function searchRows<Row extends JournalRow>(
     }
     const last = rows.length < pageRows ? null : sortedBy(rows.at(-1)!);
     if (last === null || last < oldest) break;
+    const lastShown = newest()[limit - 1];
+    if (lastShown !== undefined && last <= isoAt(Date.parse(shownTime(lastShown)) - shownLaterMs)) break;
     // More rows may have the same time than fit on a page. Those beyond the page can't be read.
     const isStuck: boolean = last === until;
     isCut ||= isStuck || request === REQUESTS_MAX;
@@ -87,7 +92,7 @@ async function searchRows<Row extends JournalRow>(
   }
   const reason = found.size === 0 && unlocated.size > 0 ? await emptyFleetReason(daemon) : null;
   if (reason !== null) throw new CommandFailure(reason);
-  const rows = [...found.values()].sort((a, b) => shownTime(b).localeCompare(shownTime(a))).slice(0, limit);
+  const rows = newest();
   const notes = [
     ...warnings,
     ...(rows.length === 0 ? await unknownLocations(options, daemon) : []),
@@ -108,8 +113,8 @@ interface JournalView<Row extends JournalRow> {
   sortedBy(row: Row): string;
   /** The time that is shown, in ISO 8601. Absent if it is the same. */
   shownTime?(row: Row): string;
-  /** By how much the shown time of a row may be later than `sortedBy` if `--since` is to find it. Absent means 0. */
-  readonly shownLaterMs?: DurationMs;
+  /** Returns by how much the shown time of a row may be later than `sortedBy`. Absent if it is the same. */
+  shownLaterMs?(daemon: DaemonClient): Promise<DurationMs>;
   /** Identifies a row that may change between two requests. Absent if rows don't change. */
   keyOf?(row: Row): string;
   readonly titles: readonly string[];
@@ -134,8 +139,13 @@ export const runDecisions = journalCommand<WithNode<DecisionView>>({
   ],
 });
 
-/** An action that needs approval is created when it is requested. The request and the approval may each last this long. */
-const APPROVAL_TTL_MS_MAX: DurationMs = 30 * DAY_MS;
+/** Part of the response of `GET /api/v1/status`. */
+interface RemediationPart {
+  readonly remediation: Partial<ReturnType<typeof remediationStatusView>>;
+}
+
+/** Is assumed of a daemon of an earlier version, which does not state the time. */
+const APPROVAL_TTL_SECONDS_MAX = (30 * DAY_MS) / SECOND_MS;
 
 /** `actions`. */
 export const runActions = journalCommand<WithNode<ActionView>>({
@@ -143,7 +153,12 @@ export const runActions = journalCommand<WithNode<ActionView>>({
   noun: "action",
   sortedBy: (row) => row.created_at,
   shownTime: (row) => row.sent_at ?? row.created_at,
-  shownLaterMs: 2 * APPROVAL_TTL_MS_MAX,
+  // An action that needs approval is created when it is requested. The request and the approval may each last this long.
+  async shownLaterMs(daemon) {
+    const { remediation } = await daemon.get<RemediationPart>("/api/v1/status", { remediation: "object" });
+    const { approval_ttl_seconds: ttlSeconds = APPROVAL_TTL_SECONDS_MAX } = remediation;
+    return 2 * ttlSeconds * SECOND_MS;
+  },
   keyOf: ({ id }) => id,
   titles: ["time", "id", "node", "region", "policy", "step", "action", "state", "detail"],
   cellsOf: (row) => [

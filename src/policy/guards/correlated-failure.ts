@@ -170,7 +170,7 @@ export const correlatedGuard = defineSimpleGuard({
   reason: "correlated",
   counts: "nodes of one region or country that became unhealthy within `safety.correlated.within`",
   condition: "there are at least `nodes` or `percent` of `safety.correlated`, whichever is smaller",
-  ends: "automatically, `safety.storm_cooldown` after fewer than half of the incident's nodes, or too few for an incident, are still unhealthy, but at the latest 6 h after the last node failed",
+  ends: "automatically, `safety.storm_cooldown` after fewer than half of the incident's nodes, or too few for an incident, are still unhealthy, but at the latest 6 h after enough nodes last failed together",
   operatorAction: "find the common cause in that region or country",
   preventsEpisode: true,
   details: ({ node }, { incidents, safety, fleetCounts, now }) => {

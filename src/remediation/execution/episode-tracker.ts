@@ -282,8 +282,8 @@ export class EpisodeTracker {
   }
 
   /**
-   * Returns whether a suspended episode may have its node again, because no other episode has it or acted on it within
-   * the cooldown.
+   * Returns whether a suspended episode may have its node again, because no other episode has it, and none that acted has
+   * ended both during the suspension and within the cooldown.
    */
   #isNodeFree({ node, dryRun, stateAt }: Episode): boolean {
     const { remediationState, config } = this.#context;

@@ -105,6 +105,7 @@ function remediationStatus({ context, fleetHealth, leader, unobserved }: StatusV
     largestWalkNodes: largestWalkNodes(records),
     // The first snapshots may show a fleet of which nothing was read yet.
     limits: isFleetRead ? limitsByName(config.safety, observed.fleet.count) : null,
+    approvalTtlMs: config.safety.approvalTtlMs,
     inFlight: [...records.actions()].filter((action) => isInFlight(action) && !action.dryRun).length,
   };
 }

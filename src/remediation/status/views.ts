@@ -39,6 +39,8 @@ export interface RemediationStatus {
    * has ended and on a standby.
    */
   readonly limits: Readonly<Record<string, number>> | null;
+  /** Time after which an approval or a request for one expires. */
+  readonly approvalTtlMs: DurationMs;
   /** Number of actions that are sent and not yet verified, without those of dry runs. */
   readonly inFlight: number;
 }

@@ -44,6 +44,7 @@ export const remediationStatusView = (status: RemediationStatus, approvals: numb
   storm_cause: status.stormCause,
   round_failure: status.roundFailure,
   baseline_nodes: status.largestWalkNodes,
+  approval_ttl_seconds: secondsOf(status.approvalTtlMs),
   in_flight: status.inFlight,
   awaiting_approval: approvals,
   held_nodes: heldNodes,

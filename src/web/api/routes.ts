@@ -117,9 +117,10 @@ type JournalReader = ReturnType<typeof journalReader>;
 
 /**
  * Creates a function for a route, which waits for rows of the journal. If they can't be read, it rejects with an error that
- * is answered 503; the first failure in a row is logged. An error that only a defect can cause is passed on.
+ * is answered 503; the first failure in a row is logged, unless the daemon already reports a problem of the journal. An
+ * error that only a defect can cause is passed on.
  */
-function journalReader({ log }: WebContext, path: string) {
+function journalReader({ log, remediation }: WebContext, path: string) {
   const reads = new FailureState();
   return async <Rows>(reading: Promise<Rows>): Promise<Rows> => {
     try {
@@ -128,7 +129,8 @@ function journalReader({ log }: WebContext, path: string) {
       return rows;
     } catch (error) {
       if ([TypeError, RangeError, ReferenceError].some((kind) => error instanceof kind)) throw error;
-      reads.failed(log, { path, err: error }, "journal not read for web requests");
+      if (remediation().status().journal === null)
+        reads.failed(log, { path, err: error }, "journal not read for web requests");
       throw Object.assign(new Error(`the journal can't be read: ${errorMessage(error)}`), { statusCode: 503 });
     }
   };

@@ -4,6 +4,7 @@ import type { Action } from "../../../src/model/remediation/episode.ts";
 import {
   heldDecision,
   idleRemediation,
+  idleStatus,
   SAMPLES_START_MS,
   sampleRemediation,
   verifiedAction,
@@ -142,11 +143,15 @@ describe("decisions and actions", () => {
   });
 
   /** Starts a server with actions, newest first by the time at which they were recorded. */
-  const startActionServer = (rows: () => readonly Action[]) =>
+  const startActionServer = (
+    rows: () => readonly Action[],
+    { approvalTtlMs }: { readonly approvalTtlMs: number } = idleStatus,
+  ) =>
     startTestServer({
       fleet: () => fleet,
       remediation: () => ({
         ...idleRemediation,
+        status: () => ({ ...idleStatus, approvalTtlMs }),
         actions: async ({ until = Number.POSITIVE_INFINITY, limit }) =>
           rows()
             .filter(({ createdAt }) => createdAt <= until)
@@ -163,6 +168,27 @@ describe("decisions and actions", () => {
     expect((JSON.parse(out) as { id: string }[]).map(({ id }) => id)).toEqual(["act-1", "act-100"]);
   });
 
+  test("an action that was just sent is shown although pages of others were recorded while it waited", async () => {
+    let requests = 0;
+    const { createdAt } = verifiedAction;
+    const often = Array.from({ length: 4_000 }, (_, index) => ({
+      ...verifiedAction,
+      id: `act-${9_000 - index}`,
+      createdAt: createdAt - index * 0.2 * MINUTE,
+      sentAt: createdAt - index * 0.2 * MINUTE,
+    }));
+    const late = { ...verifiedAction, id: "act-1", createdAt: createdAt - 479 * MINUTE, sentAt: createdAt + MINUTE };
+    const rows = [...often, late].toSorted((a, b) => b.createdAt - a.createdAt);
+    const { url } = await startActionServer(() => {
+      requests++;
+      return rows;
+    });
+    const { out, err } = await runInProcess("actions", "--url", url, "--output", "json", "--limit", "2");
+    expect((JSON.parse(out) as { id: string }[]).map(({ id }) => id)).toEqual(["act-1", "act-9000"]);
+    expect(err).toBe("");
+    expect(requests).toBe(3);
+  });
+
   test("--since finds an action that waited for its approval for weeks, behind a page of later ones", async () => {
     const { createdAt } = verifiedAction;
     const later = Array.from({ length: 1_000 }, (_, index) => ({
@@ -172,7 +198,7 @@ describe("decisions and actions", () => {
       sentAt: null,
     }));
     const late = { ...verifiedAction, id: "act-1", createdAt: createdAt - 59 * DAY_MS, sentAt: createdAt };
-    const { url } = await startActionServer(() => [...later, late]);
+    const { url } = await startActionServer(() => [...later, late], { approvalTtlMs: 30 * DAY_MS });
     const { out, err } = await runInProcess("actions", "--url", url, "--since", new Date(createdAt).toISOString());
     expect(out.match(/act-\d+/g)).toEqual(["act-1"]);
     expect(err).toBe("");

@@ -183,6 +183,7 @@ export const idleStatus: RemediationStatus = {
   roundFailure: null,
   largestWalkNodes: 500,
   limits: { max_disrupted: 5 },
+  approvalTtlMs: 240 * MINUTE,
   inFlight: 0,
 };
 

@@ -280,6 +280,7 @@ describe("the status", () => {
         round_failure: "no remediation round has succeeded for 20m: this must not happen",
         baseline_nodes: 500,
         limits: { max_disrupted: 5 },
+        approval_ttl_seconds: 14_400,
         in_flight: 1,
         awaiting_approval: 1,
         held_nodes: 0,

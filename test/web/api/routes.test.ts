@@ -25,11 +25,13 @@ test.each(["decisions", "actions", "orders", "nodes/node_1"])(
   },
 );
 
-test("that the journal can't be read is logged once for each list, and again after it could be read", async () => {
+test("that the journal can't be read is logged once for each list unless the daemon reports it, and again after it could be read", async () => {
   const error = new Error("permission denied for table decisions");
   let isDenied = true;
+  let journal: string | null = null;
   const decisions = () => (isDenied ? Promise.reject(error) : Promise.resolve([]));
-  const web = await startTestServer({ remediation: () => ({ ...idleRemediation, decisions }) });
+  const status = () => ({ ...idleStatus, journal });
+  const web = await startTestServer({ remediation: () => ({ ...idleRemediation, decisions, status }) });
   const read = async (...paths: readonly string[]) => {
     loggedMessages.length = 0;
     for (const path of paths) await fetchFrom(web, `/api/v1/${path}`);
@@ -40,6 +42,9 @@ test("that the journal can't be read is logged once for each list, and again aft
   isDenied = false;
   expect(await read("decisions", "decisions")).toEqual(["journal read again for web requests"]);
   isDenied = true;
+  journal = "the journal can't be written: the database can't be reached";
+  expect(await read("decisions")).toEqual([]);
+  journal = null;
   expect(await read("decisions")).toEqual(["journal not read for web requests"]);
 });
 

@@ -63,7 +63,7 @@ export interface OutageModel {
 const EVALUATION_MS_MAX: DurationMs = 2 * MINUTE_MS;
 /** Time for which a node must have been shown healthy for all timers to be inactive. Longer than any `clear_for`. */
 const CLEAR_MS: DurationMs = 20 * MINUTE_MS;
-/** An incident ends this long after its last node failed. */
+/** An incident ends this long after enough nodes last failed together. */
 const INCIDENT_MS_MAX: DurationMs = 6 * HOUR_MS;
 /** Difference between two clocks. */
 const CLOCK_TOLERANCE_MS: DurationMs = 10 * SECOND_MS;

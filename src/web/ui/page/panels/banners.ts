@@ -59,6 +59,12 @@ function bannersOf({
     const alert = "ProxywardenBreakerOpen";
     banners.push({ tone: "bad", title: "Circuit breaker open", text, command: resetBreaker, alert });
   }
+  // Once the lease has ended, another daemon may lead and try an action.
+  if (!isStandby && remediation.credentials !== null) {
+    const text = `${sentence(remediation.credentials)} All actions are on hold until one is tried, 15 minutes after the last rejection.`;
+    const title = "The service rejected the API key";
+    banners.push({ tone: "bad", title, text, alert: "ProxywardenApiKeyRefused" });
+  }
   for (const { reason, detail } of isStandby ? [] : remediation.trust) {
     // The daemon rejects the command after a walk that could not read every page.
     const hasWalkMissedNodes = reason === "inventory_incomplete" && failure?.reason === "incomplete";
