@@ -141,7 +141,7 @@ const policyView = ({ policy, hasFallenBack, ...status }: PolicyStatus) => ({
 });
 export type PolicyView = ReturnType<typeof policyView>;
 
-/** A policy with the keys of its file. */
+/** A policy with the keys of its file. The names of durations end in `_seconds`. */
 const specView = ({ mode, match, when, windows, retry, ...spec }: PolicySpec) => ({
   mode,
   match,

@@ -124,11 +124,11 @@ function journalReader({ log }: WebContext, path: string) {
   return async <Rows>(reading: Promise<Rows>): Promise<Rows> => {
     try {
       const rows = await reading;
-      reads.succeeded(log, { path }, "journal read again for web requests");
+      reads.succeeded(log, { path }, "web requests can read the journal again");
       return rows;
     } catch (error) {
       if ([TypeError, RangeError, ReferenceError].some((kind) => error instanceof kind)) throw error;
-      reads.failed(log, { path, err: error }, "journal not read for web requests");
+      reads.failed(log, { path, err: error }, "web requests can't read the journal");
       throw Object.assign(new Error(`the journal can't be read: ${errorMessage(error)}`), { statusCode: 503 });
     }
   };

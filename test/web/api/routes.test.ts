@@ -20,7 +20,7 @@ test.each(["decisions", "actions", "orders", "nodes/node_1"])(
       status: 503,
       body: { error: "unavailable", message },
     });
-    expect(loggedMessages).toEqual(["journal not read for web requests", "web request failed"]);
+    expect(loggedMessages).toEqual(["web requests can't read the journal", "web request failed"]);
     expect(loggedFields).toMatchObject([{ path: expect.stringContaining("/api/v1/") }, { problem: message }]);
   },
 );
@@ -35,12 +35,12 @@ test("that the journal can't be read is logged once for each list, and again aft
     for (const path of paths) await fetchFrom(web, `/api/v1/${path}`);
     return loggedMessages.filter((message) => message !== "web request failed");
   };
-  expect(await read("decisions", "actions", "decisions", "decisions")).toEqual(["journal not read for web requests"]);
+  expect(await read("decisions", "actions", "decisions", "decisions")).toEqual(["web requests can't read the journal"]);
   expect(loggedFields[0]).toEqual({ path: "/api/v1/decisions", err: error });
   isDenied = false;
-  expect(await read("decisions", "decisions")).toEqual(["journal read again for web requests"]);
+  expect(await read("decisions", "decisions")).toEqual(["web requests can read the journal again"]);
   isDenied = true;
-  expect(await read("decisions")).toEqual(["journal not read for web requests"]);
+  expect(await read("decisions")).toEqual(["web requests can't read the journal"]);
 });
 
 test("/api/v1/decisions answers 500 without details if a defect is the cause, and logs the error", async () => {
