@@ -26,17 +26,20 @@ test.each(["decisions", "actions", "orders", "nodes/node_1"])(
 );
 
 test("that the journal can't be read is logged once for each list, and again after it could be read", async () => {
-  const error = new Error("permission denied for table decisions");
+  const error = new Error("permission denied");
   let isDenied = true;
-  const decisions = () => (isDenied ? Promise.reject(error) : Promise.resolve([]));
-  const web = await startTestServer({ remediation: () => ({ ...idleRemediation, decisions }) });
+  const rows = () => (isDenied ? Promise.reject(error) : Promise.resolve([]));
+  const web = await startTestServer({ remediation: () => ({ ...idleRemediation, decisions: rows, actions: rows }) });
   const read = async (...paths: readonly string[]) => {
     loggedMessages.length = 0;
     for (const path of paths) await fetchFrom(web, `/api/v1/${path}`);
     return loggedMessages.filter((message) => message !== "web request failed");
   };
-  expect(await read("decisions", "actions", "decisions", "decisions")).toEqual(["web requests can't read the journal"]);
+  expect(await read("decisions", "orders", "decisions", "decisions")).toEqual(["web requests can't read the journal"]);
   expect(loggedFields[0]).toEqual({ path: "/api/v1/decisions", err: error });
+  // Actions that wait for approval are in memory.
+  const actions = ["actions", "actions?state=awaiting", "actions"];
+  expect(await read(...actions)).toEqual(["web requests can't read the journal"]);
   isDenied = false;
   expect(await read("decisions", "decisions")).toEqual(["web requests can read the journal again"]);
   isDenied = true;
