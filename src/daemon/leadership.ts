@@ -39,7 +39,7 @@ export class Leadership {
   #running: Promise<void> = Promise.resolve();
   #leader: LeaseHolder | null = null;
   readonly #acquisitions = new FailureState();
-  /** Attempts to lead with the lease acquired. Forgotten when another daemon leads. */
+  /** Whether this daemon could not lead although it had the lease. Reset when another daemon leads. */
   #elections = new FailureState();
 
   constructor(deps: LeadershipDeps) {
