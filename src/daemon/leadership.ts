@@ -39,6 +39,8 @@ export class Leadership {
   #running: Promise<void> = Promise.resolve();
   #leader: LeaseHolder | null = null;
   readonly #acquisitions = new FailureState();
+  /** Whether this daemon could not lead although it had the lease. Reset when another daemon leads. */
+  #elections = new FailureState();
 
   constructor(deps: LeadershipDeps) {
     this.#deps = deps;
@@ -61,18 +63,17 @@ export class Leadership {
   }
 
   async #run(): Promise<void> {
-    const { clock, lease, log, onLeadershipLost } = this.#deps;
+    const { clock, log, onLeadershipLost } = this.#deps;
     const { signal } = this.#stop;
     while (!signal.aborted) {
       if (await this.#acquire()) {
         // The lease was acquired while this daemon was stopping.
         if (signal.aborted) return this.#release();
-        log.info({ epoch: lease.epoch() }, "elected leader");
         const kept = this.#keep();
-        await this.#lead();
+        const hasLed = await this.#lead();
         await kept;
         if (signal.aborted) return;
-        log.warn({}, "no longer the leader");
+        if (hasLed) log.warn({}, "no longer the leader");
         await onLeadershipLost();
       }
       await clock.sleep(ACQUIRE_INTERVAL_MS, signal);
@@ -87,7 +88,10 @@ export class Leadership {
       this.#leader = await lease.current();
       this.#acquisitions.succeeded(log, {}, "requests for the lease succeed again");
       const { holder, epoch } = this.#leader ?? { holder: null, epoch: null };
-      if (!isAcquired && epoch !== before) log.info({ leader: holder, epoch }, "another daemon leads; standing by");
+      if (!isAcquired && epoch !== before) {
+        log.info({ leader: holder, epoch }, "another daemon leads; standing by");
+        this.#elections = new FailureState();
+      }
       return isAcquired;
     } catch (error) {
       if (lease.epoch() !== null) {
@@ -100,13 +104,20 @@ export class Leadership {
     }
   }
 
-  async #lead(): Promise<void> {
-    const { log, onElected } = this.#deps;
+  /** Makes this daemon lead, or releases the lease if it can't. Returns whether it leads. */
+  async #lead(): Promise<boolean> {
+    const { lease, log, onElected } = this.#deps;
+    const fields = { epoch: lease.epoch() };
+    if (!this.#elections.isFailing) log.info(fields, "elected leader");
     try {
       await onElected();
+      this.#elections.succeeded(log, fields, "elected leader");
+      return true;
     } catch (error) {
-      log.error({ err: error }, "this daemon can't lead; the lease is released");
+      const message = "this daemon can't lead and releases the lease; trying again";
+      this.#elections.failed(log, { err: error }, message, "error");
       await this.#release();
+      return false;
     }
   }
 

@@ -154,7 +154,7 @@ export class Standby {
       this.#reads.succeeded(log, {}, "the journal can be read again");
     } catch (error) {
       this.#problem = `the journal can't be read: ${errorMessage(error)}`;
-      this.#reads.failed(log, { err: error }, "journal not read; what this standby shows is out of date");
+      this.#reads.failed(log, { err: error }, "the journal can't be read; what this standby shows is out of date");
     }
   }
 

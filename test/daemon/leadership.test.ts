@@ -16,3 +16,24 @@ test("a daemon that is elected, and then can't read who holds the lease, does no
   expect(two!.roleSwitch.leadership!.leader()).toBeNull();
   expect(two!.log.lines.map(({ message }) => message)).not.toContain("lease not acquired; trying again");
 });
+
+test("a daemon that is elected again and again, but can't lead, logs that once, and its election once it leads", async () => {
+  const group = await startDaemonGroup();
+  await group.advance(MINUTE_MS);
+  const [one, two] = group.daemons;
+  const { state } = two!.database;
+  const { openStore } = state;
+  let attempts = 0;
+  const unreadable = () => Promise.reject(new Error(`permission denied (${++attempts})`));
+  Object.assign(state, { openStore: unreadable });
+  const before = two!.log.lines.length;
+  await one!.stop();
+  await group.advanceUntil(() => attempts === 5);
+  Object.assign(state, { openStore });
+  await group.advanceUntil(() => two!.roleSwitch.isLeading());
+  expect(two!.log.lines.slice(before).map(({ message }) => message)).toEqual([
+    "elected leader",
+    "this daemon can't lead and releases the lease; trying again",
+    "elected leader",
+  ]);
+});

@@ -59,7 +59,7 @@ test("a standby that could not read the journal for long reads it as soon as it 
   await group.advance(5 * SECOND_MS);
   expect(problem()).toBeNull();
   expect(standby.log.lines.map(({ message }) => message).filter((message) => message.includes("journal"))).toEqual([
-    "journal not read; what this standby shows is out of date",
+    "the journal can't be read; what this standby shows is out of date",
     "the journal can be read again",
   ]);
 });

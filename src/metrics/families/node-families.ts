@@ -21,7 +21,7 @@ export interface ColumnRow extends Pick<NodeFamily, "name" | "help" | "decimals"
    */
   readonly multiplyBy?: number;
   readonly divideBy?: number;
-  /** Rounds the sample to a whole number. */
+  /** Whether the sample is rounded to a whole number. Defaults to false. */
   readonly isRounded?: boolean;
 }
 

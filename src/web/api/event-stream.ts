@@ -141,7 +141,7 @@ export class EventBroadcaster {
   }
 }
 
-/** The names of events by the kind of the row. */
+/** Names of the server-sent events, by kind of journal change. */
 const EVENT_NAMES = { decision: "decision", action: "action", command: "order" } as const;
 
 function toView(event: EventRow["event"]): object {

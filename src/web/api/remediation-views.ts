@@ -57,18 +57,16 @@ export function* policiesView(remediation: RemediationView, name: string | null)
 }
 
 /**
- * `GET /api/v1/actions`. `state` is "awaiting" or "approved": then the oldest action comes first. Undefined means every
- * state: then the newest comes first.
+ * Returns the actions of `GET /api/v1/actions` in a state, "awaiting" or "approved", oldest first. They are in memory,
+ * so they can be shown even if the journal can't be read.
  */
-export async function actionsView(remediation: RemediationView, state: string | undefined, query: JournalQuery) {
-  if (state === undefined) return (await remediation.actions(query)).map(actionView);
+export function approvalsOf(remediation: RemediationView, state: string, query: JournalQuery): readonly Approval[] {
   const { node, policy, until = Number.POSITIVE_INFINITY, limit } = query;
   return remediation
     .approvals(state === "approved" ? "approved" : "awaiting")
     .filter((action) => (node ?? action.node) === action.node && (policy ?? action.policy) === action.policy)
     .filter(({ createdAt }) => createdAt <= until)
-    .slice(0, limit)
-    .map(actionView);
+    .slice(0, limit);
 }
 
 /** The part of `GET /api/v1/nodes/ID` that explains why the daemon did or did not act on the node. */
@@ -142,7 +140,7 @@ const policyView = ({ policy, hasFallenBack, ...status }: PolicyStatus) => ({
 });
 export type PolicyView = ReturnType<typeof policyView>;
 
-/** A policy with the keys of its file. */
+/** A policy with the keys of its file. The names of durations end in `_seconds`. */
 const specView = ({ mode, match, when, windows, retry, ...spec }: PolicySpec) => ({
   mode,
   match,

@@ -15,14 +15,14 @@ import { liveRoutes } from "./live-routes.ts";
 import { operatorCommandRoutes } from "./operator-command-routes.ts";
 import { type Query, rowsQuery } from "./query.ts";
 import {
-  actionsView,
+  approvalsOf,
   explanationView,
   hasHistory,
   heldNodesView,
   policiesView,
   remediationStatusView,
 } from "./remediation-views.ts";
-import { decisionView, operatorCommandView, withNodes } from "./row-views.ts";
+import { actionView, decisionView, operatorCommandView, withNodes } from "./row-views.ts";
 import { type Rows, withWarnings } from "./unknown-names.ts";
 
 /** Returns every route of the web server. */
@@ -91,9 +91,14 @@ function jsonRoutes(context: WebContext): readonly Route[] {
       await nextTurn();
       return withNodes(decisions.map(decisionView), context.fleet());
     }),
-    list("actions", ["node", "policy", "until", "limit", "state"], async (query, readJournal) =>
-      withNodes(await readJournal(actionsView(remediation(), query.state, rowsQuery(query))), context.fleet()),
-    ),
+    list("actions", ["node", "policy", "until", "limit", "state"], async (query, readJournal) => {
+      const { state } = query;
+      const actions =
+        state === undefined
+          ? await readJournal(remediation().actions(rowsQuery(query)))
+          : approvalsOf(remediation(), state, rowsQuery(query));
+      return withNodes(actions.map(actionView), context.fleet());
+    }),
     list("orders", ["node", "until", "limit"], async (query, readJournal) => {
       const commands = await readJournal(remediation().operatorCommands(rowsQuery(query)));
       return withNodes(commands.map(operatorCommandView), context.fleet());
@@ -125,12 +130,12 @@ function journalReader({ log, remediation }: WebContext, path: string) {
   return async <Rows>(reading: Promise<Rows>): Promise<Rows> => {
     try {
       const rows = await reading;
-      reads.succeeded(log, { path }, "journal read again for web requests");
+      reads.succeeded(log, { path }, "web requests can read the journal again");
       return rows;
     } catch (error) {
       if ([TypeError, RangeError, ReferenceError].some((kind) => error instanceof kind)) throw error;
       if (remediation().status().journal === null)
-        reads.failed(log, { path, err: error }, "journal not read for web requests");
+        reads.failed(log, { path, err: error }, "web requests can't read the journal");
       throw Object.assign(new Error(`the journal can't be read: ${errorMessage(error)}`), { statusCode: 503 });
     }
   };

@@ -27,7 +27,7 @@ export function createTokenBucket({ intervalMs, burst }: NonNullable<WebSettings
   };
 }
 
-/** Sustained requests of one client per second. The status page sends far fewer. */
+/** Sustained rate of one client's requests. The status page sends far fewer. */
 export const CLIENT_REQUESTS_PER_SECOND = 100;
 const CLIENT_REQUEST_BUCKET = { intervalMs: SECOND_MS / CLIENT_REQUESTS_PER_SECOND, burst: 1_000 };
 

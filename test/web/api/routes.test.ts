@@ -20,32 +20,37 @@ test.each(["decisions", "actions", "orders", "nodes/node_1"])(
       status: 503,
       body: { error: "unavailable", message },
     });
-    expect(loggedMessages).toEqual(["journal not read for web requests", "web request failed"]);
+    expect(loggedMessages).toEqual(["web requests can't read the journal", "web request failed"]);
     expect(loggedFields).toMatchObject([{ path: expect.stringContaining("/api/v1/") }, { problem: message }]);
   },
 );
 
 test("that the journal can't be read is logged once for each list unless the daemon reports it, and again after it could be read", async () => {
-  const error = new Error("permission denied for table decisions");
+  const error = new Error("permission denied");
   let isDenied = true;
   let journal: string | null = null;
-  const decisions = () => (isDenied ? Promise.reject(error) : Promise.resolve([]));
+  const rows = () => (isDenied ? Promise.reject(error) : Promise.resolve([]));
   const status = () => ({ ...idleStatus, journal });
-  const web = await startTestServer({ remediation: () => ({ ...idleRemediation, decisions, status }) });
+  const web = await startTestServer({
+    remediation: () => ({ ...idleRemediation, decisions: rows, actions: rows, status }),
+  });
   const read = async (...paths: readonly string[]) => {
     loggedMessages.length = 0;
     for (const path of paths) await fetchFrom(web, `/api/v1/${path}`);
     return loggedMessages.filter((message) => message !== "web request failed");
   };
-  expect(await read("decisions", "actions", "decisions", "decisions")).toEqual(["journal not read for web requests"]);
+  expect(await read("decisions", "orders", "decisions", "decisions")).toEqual(["web requests can't read the journal"]);
   expect(loggedFields[0]).toEqual({ path: "/api/v1/decisions", err: error });
+  // Actions that wait for approval are in memory.
+  const actions = ["actions", "actions?state=awaiting", "actions"];
+  expect(await read(...actions)).toEqual(["web requests can't read the journal"]);
   isDenied = false;
-  expect(await read("decisions", "decisions")).toEqual(["journal read again for web requests"]);
+  expect(await read("decisions", "decisions")).toEqual(["web requests can read the journal again"]);
   isDenied = true;
   journal = "the journal can't be written: the database can't be reached";
   expect(await read("decisions")).toEqual([]);
   journal = null;
-  expect(await read("decisions")).toEqual(["journal not read for web requests"]);
+  expect(await read("decisions")).toEqual(["web requests can't read the journal"]);
 });
 
 test("/api/v1/decisions answers 500 without details if a defect is the cause, and logs the error", async () => {
