@@ -52,9 +52,11 @@ function expandable(
   body: Child,
   more: () => readonly Child[],
 ): HTMLElement {
-  const state = { class: "expand", "aria-label": "Details", "aria-expanded": String(isOpen) };
+  const what = createElement("span.what", ...title);
+  const label = `Details: ${line.badge} ${what.textContent}, ${timeOfDay(line.at)}`;
+  const state = { class: "expand", "aria-label": label, "aria-expanded": String(isOpen) };
   const toggle = createButton(isOpen ? "▾" : "▸", `expand ${line.key}`, onToggle, state);
-  const element = rowElement(line, [createElement("span.what", ...title), toggle], [body, ...(isOpen ? more() : [])]);
+  const element = rowElement(line, [what, toggle], [body, ...(isOpen ? more() : [])]);
   element.classList.toggle("is-open", isOpen);
   return element;
 }

@@ -13,6 +13,9 @@ const NARROW = matchMedia("(max-width: 1099px)");
 /** Elements that the panel covers on a narrow screen. */
 const COVERED_ELEMENTS = ".skip, header, .disconnected, .readonly, .banners, .summary, .card, footer";
 
+/** Why a response can't be shown. */
+const UNREADABLE = "the page can't show the response; if the daemon was upgraded, reload the page";
+
 /** The panel that explains one node. */
 export class NodePanel {
   readonly #panel = byId("panel");
@@ -116,6 +119,9 @@ export class NodePanel {
         // The focused element may be gone.
         if (hadFocus && !this.#panel.contains(document.activeElement)) this.#title.focus({ preventScroll: true });
       }
+    } catch (error) {
+      this.#showProblem(id, { status: 0, message: UNREADABLE });
+      reportError(error);
     } finally {
       if (changes === this.#changes) this.#isLoading = false;
     }

@@ -133,7 +133,9 @@ test("an action is newer than the decision of the same time, whatever the name o
 
 /** An action that was created at the start and ended `second` seconds later. */
 const longAction = (second: number): ActivityLine =>
-  actionLine(actionView({ ...verifiedAction, createdAt: SAMPLES_START_MS, endedAt: SAMPLES_START_MS + 1_000 * second }));
+  actionLine(
+    actionView({ ...verifiedAction, createdAt: SAMPLES_START_MS, endedAt: SAMPLES_START_MS + 1_000 * second }),
+  );
 
 test("an action that changed lately is shown, even if many decisions were made since it was created", async () => {
   const rows = new ActivityRows(async (kind) => {

@@ -1,0 +1,91 @@
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import type { Decision } from "../../src/model/remediation/episode.ts";
+import { NODE_MARKS } from "../../src/remediation/status/views.ts";
+import {
+  emptyHistory,
+  heldDecision,
+  idleRemediation,
+  policyStatus,
+  sampleApproval,
+  sampleRemediation,
+} from "../web/api/remediation-view-fixture.ts";
+import { buildFleet, marksInSteps, stepsOf } from "../web/fleet-fixture.ts";
+import { openDaemon, useBrowser } from "./page-visit.ts";
+
+useBrowser();
+
+/** Returns the texts of the elements that are cut off. */
+const cutTexts = (page: Page, selector: string) =>
+  page
+    .locator(selector)
+    .evaluateAll((boxes) =>
+      boxes
+        .filter((box) => box.scrollHeight > box.clientHeight || box.scrollWidth > box.clientWidth)
+        .map((box) => box.textContent),
+    );
+
+const LONG_DETAIL = "the detail of a reason for a hold, which is several lines long in the panel of a node. ".repeat(6);
+
+test("the evidence of a request for approval and the texts of a history are not cut off", async () => {
+  const fields = Object.fromEntries(Array.from({ length: 12 }, (_, index) => [`node.field_${index}`, 0.5]));
+  const approval = { ...sampleApproval, evidence: { ...sampleApproval.evidence, fields } };
+  const decision: Decision = { ...heldDecision, blockers: [{ reason: "window", detail: LONG_DETAIL }] };
+  const { page } = await openDaemon(
+    {
+      remediation: () => ({
+        ...sampleRemediation(),
+        approvals: () => [approval],
+        historyOf: async () => ({ ...emptyHistory, actions: [approval], decisions: [decision] }),
+      }),
+    },
+    "/#node/node_1",
+  );
+  await page.locator("#panel .approval .detail").waitFor();
+  await page.locator("#approvals .detail").waitFor();
+  await page.locator("#panel .history .detail").waitFor();
+  expect(await cutTexts(page, "#approvals .detail, #panel .detail")).toEqual([]);
+});
+
+test("in a window of 1280 pixels, the lists of nodes cut off neither statuses nor remediation states", async () => {
+  const statuses = ["online", "offline", "quarantined", "rebooting", "maintenance", "unknown"] as const;
+  const marks = new Map(NODE_MARKS.map((mark, index) => [`n${index}`, mark]));
+  const nodes = NODE_MARKS.map((_, index) => ({ id: `n${index}`, status: statuses[index % statuses.length]! }));
+  const { page } = await openDaemon({
+    fleet: () => buildFleet(nodes),
+    remediation: () => ({ ...idleRemediation, nodeMarks: (mark) => marksInSteps(marks, mark) }),
+  });
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.getByRole("button", { name: "table" }).click();
+  await page.locator("#node-table-rows .ring-key").first().waitFor();
+  const columns = ".column-status, .column-remediation";
+  expect(await cutTexts(page, `#attention :is(${columns}), #node-table-rows :is(${columns})`)).toEqual([]);
+});
+
+test("a policy that fell back says why, and what ends it", async () => {
+  const policy = { ...policyStatus, mode: "dry_run", hasFallenBack: true } as const;
+  const { page } = await openDaemon({ remediation: () => ({ ...idleRemediation, policies: () => stepsOf([policy]) }) });
+  await page.locator("#policies summary").click();
+  const mode = page.locator(".policy-spec div").filter({ hasText: "in force" });
+  expect(await mode.innerText()).toMatch(
+    /healed too few nodes .* until its text changes or an operator resets the breaker/,
+  );
+});
+
+test("the buttons that expand lines of the activity have different names for screen readers", async () => {
+  const { page } = await openDaemon({ remediation: () => sampleRemediation() });
+  await page.locator("#activity .expand").first().waitFor();
+  const names = await page.locator("#activity .expand").evaluateAll((all) => all.map((each) => each.ariaLabel));
+  expect(new Set(names).size).toBe(names.length);
+});
+
+test("a node that the page can't show is not shown as loading", async () => {
+  const { page } = await openDaemon({ remediation: () => sampleRemediation() });
+  await page.route("**/api/v1/nodes/*", (route) => route.fulfill({ json: { id: "node_1" } }));
+  await page.evaluate(`location.hash = "#node/node_1"`);
+  await page
+    .locator("#panel-problem")
+    .getByText("the page can't show the response; if the daemon was upgraded, reload the page")
+    .waitFor();
+  expect(await page.locator("#panel-body").innerText()).not.toContain("loading");
+});
