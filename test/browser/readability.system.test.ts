@@ -8,6 +8,7 @@ import {
   idleRemediation,
   policyStatus,
   sampleApproval,
+  sampleExplanation,
   sampleRemediation,
 } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet, marksInSteps, stepsOf } from "../web/fleet-fixture.ts";
@@ -88,4 +89,36 @@ test("a node that the page can't show is not shown as loading", async () => {
     .getByText("the page can't show the response; if the daemon was upgraded, reload the page")
     .waitFor();
   expect(await page.locator("#panel-body").innerText()).not.toContain("loading");
+});
+
+test("a node that is opened from the end of a long list of approvals is shown, and the list stays at its end", async () => {
+  const approvals = Array.from({ length: 30 }, (_, index) => ({ ...sampleApproval, id: `act-${index}` }));
+  const { page } = await openDaemon({ remediation: () => ({ ...sampleRemediation(), approvals: () => approvals }) });
+  await page.locator("#approvals a").last().click();
+  await page.locator("#panel-body .panel-id").waitFor();
+  const { y } = (await page.locator("#panel-title").boundingBox())!;
+  expect(y).toBeGreaterThan(0);
+  await page.keyboard.press("Escape");
+  await page.locator("#panel").waitFor({ state: "hidden" });
+  expect((await page.locator("#approvals a:focus").boundingBox())!.y).toBeLessThan(1_000);
+});
+
+test("a field whose last value is stale is shown once", async () => {
+  const { policies, ...rest } = sampleExplanation("node_1");
+  const fields = { "node.status": "online", "node.cpu_usage": 0.975 };
+  const unknowns = [
+    { field: "node.cpu_usage", why: "stale" },
+    { field: "node.disk_usage", why: "missing" },
+  ];
+  const explanation = { ...rest, policies: [{ ...policies[0]!, verdict: "unknown", fields, unknowns } as const] };
+  const { page } = await openDaemon(
+    { remediation: () => ({ ...sampleRemediation(), explain: () => stepsOf(explanation) }) },
+    "/#node/node_1",
+  );
+  await page.locator("#panel .fields div").first().waitFor();
+  expect((await page.locator("#panel .fields div").allInnerTexts()).map((text) => text.replace("\n", " "))).toEqual([
+    "node.status online",
+    "node.cpu_usage 0.975, stale",
+    "node.disk_usage missing",
+  ]);
 });

@@ -19,6 +19,8 @@ const UNREADABLE = "the page can't show the response; if the daemon was upgraded
 /** The panel that explains one node. */
 export class NodePanel {
   readonly #panel = byId("panel");
+  /** The column of the panel, which scrolls unless the screen is narrow. */
+  readonly #column = byId("right");
   readonly #title = byId("panel-title");
   readonly #commands = byId("panel-commands");
   readonly #problem = byId("panel-problem");
@@ -27,6 +29,8 @@ export class NodePanel {
   #shown: string | null = null;
   /** The element outside of the panel that had the focus when a node was opened. */
   #opener = document.body;
+  /** How far the column was scrolled when the panel was opened. */
+  #scrollTop = 0;
   /** Number of times the panel was opened or closed. */
   #changes = 0;
   #isLoading = false;
@@ -53,18 +57,20 @@ export class NodePanel {
     if (id === this.#shown) return;
     const hadFocus = this.#panel.contains(document.activeElement);
     if (!hadFocus) this.#opener = document.activeElement as HTMLElement;
+    if (this.#shown === null) this.#scrollTop = this.#column.scrollTop;
     this.#shown = id;
     this.#changes++;
     this.#isLoading = false;
     this.#panel.hidden = id === null;
     this.#coverPage();
     if (id === null) {
+      this.#column.scrollTop = this.#scrollTop;
       if (hadFocus) this.#returnFocus();
       return;
     }
     this.#problem.textContent = "";
     this.#showText(id, "loading…");
-    this.#panel.scrollTop = 0;
+    this.#panel.scrollTop = this.#column.scrollTop = 0;
     this.#title.focus({ preventScroll: !NARROW.matches });
     void this.#load();
   }
