@@ -48,20 +48,27 @@ test("the evidence of a request for approval and the texts of a history are not 
   expect(await cutTexts(page, "#approvals .detail, #panel .detail")).toEqual([]);
 });
 
-test("in a window of 1280 pixels, the lists of nodes cut off neither statuses nor remediation states", async () => {
-  const statuses = ["online", "offline", "quarantined", "rebooting", "maintenance", "unknown"] as const;
-  const marks = new Map(NODE_MARKS.map((mark, index) => [`n${index}`, mark]));
-  const nodes = NODE_MARKS.map((_, index) => ({ id: `n${index}`, status: statuses[index % statuses.length]! }));
-  const { page } = await openDaemon({
-    fleet: () => buildFleet(nodes),
-    remediation: () => ({ ...idleRemediation, nodeMarks: (mark) => marksInSteps(marks, mark) }),
-  });
-  await page.setViewportSize({ width: 1280, height: 900 });
-  await page.getByRole("button", { name: "table" }).click();
-  await page.locator("#node-table-rows .ring-key").first().waitFor();
-  const columns = ".column-status, .column-remediation";
-  expect(await cutTexts(page, `#attention :is(${columns}), #node-table-rows :is(${columns})`)).toEqual([]);
-});
+test.each([1280, 1100])(
+  "in a window of %i pixels, the lists of nodes cut off no status, state or region",
+  async (width) => {
+    const statuses = ["online", "offline", "quarantined", "rebooting", "maintenance", "unknown"] as const;
+    const marks = new Map(NODE_MARKS.map((mark, index) => [`n${index}`, mark]));
+    const nodes = NODE_MARKS.map((_, index) => ({
+      id: `n${index}`,
+      region: "ap-southeast",
+      status: statuses[index % statuses.length]!,
+    }));
+    const { page } = await openDaemon({
+      fleet: () => buildFleet(nodes),
+      remediation: () => ({ ...idleRemediation, nodeMarks: (mark) => marksInSteps(marks, mark) }),
+    });
+    await page.setViewportSize({ width, height: 900 });
+    await page.getByRole("button", { name: "table" }).click();
+    await page.locator("#node-table-rows .ring-key").first().waitFor();
+    const columns = ".column-status, .column-remediation, .column-region";
+    expect(await cutTexts(page, `#attention :is(${columns}), #node-table-rows :is(${columns})`)).toEqual([]);
+  },
+);
 
 test("a policy that fell back says why, and what ends it", async () => {
   const policy = { ...policyStatus, mode: "dry_run", hasFallenBack: true } as const;
@@ -121,4 +128,15 @@ test("a field whose last value is stale is shown once", async () => {
     "node.cpu_usage 0.975, stale",
     "node.disk_usage missing",
   ]);
+});
+
+test("the count of filtered nodes names the filter", async () => {
+  const { page } = await openDaemon();
+  const filter = page.locator("#filter span");
+  await page.getByRole("link", { name: /^Needs attention/ }).click();
+  await filter.getByText(/^\d+ of 500 nodes: needs attention$/).waitFor();
+  await page.locator('#legend [data-k="offline"]').click();
+  await filter.getByText(/^\d of 500 nodes: offline, needs attention$/).waitFor();
+  await page.getByRole("link", { name: /^Held/ }).click();
+  await filter.getByText(/^\d of 500 nodes: held$/).waitFor();
 });
