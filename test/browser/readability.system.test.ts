@@ -140,3 +140,23 @@ test("the count of filtered nodes names the filter", async () => {
   await page.getByRole("link", { name: /^Held/ }).click();
   await filter.getByText(/^\d of 500 nodes: held$/).waitFor();
 });
+
+test("the id of a node that a policy read stays an id", async () => {
+  const read = { ...heldDecision.evidence, fields: { "node.id": "node_1" } };
+  const decision: Decision = { ...heldDecision, verdict: "act", blockers: [], evidence: read };
+  const { page } = await openDaemon(
+    {
+      node: (id) => ({ id, name: `name of ${id}` }),
+      remediation: () => ({
+        ...sampleRemediation(),
+        actions: async () => [],
+        decisions: async () => [decision],
+        historyOf: async () => ({ ...emptyHistory, decisions: [decision] }),
+      }),
+    },
+    "/#node/node_1",
+  );
+  await page.locator("#activity a").getByText("name of node_1").waitFor();
+  await page.locator("#activity .detail").getByText("node.id node_1").waitFor();
+  await page.locator("#panel .history .detail").getByText("node.id node_1").waitFor();
+});
