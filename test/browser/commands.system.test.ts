@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { ok } from "../../src/base/result.ts";
-import type { CommandRejection } from "../../src/model/remediation/operator-command.ts";
+import { fail, ok } from "../../src/base/result.ts";
+import type { CommandRejection, CommandReply } from "../../src/model/remediation/operator-command.ts";
 import { startDaemonOnNetwork } from "../integration/simulated-network.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { recordingCommands } from "../web/api/remediation-view-fixture.ts";
@@ -190,4 +190,16 @@ test("a command that waits for its response can't be sent twice, and leaves the 
   expect(await page.getByLabel("Reason").inputValue()).toBe("another one");
   expect(await send.isEnabled()).toBe(true);
   expect(sent).toHaveLength(1);
+});
+
+test("a command that fails after its dialog was closed is reported", async () => {
+  const reply = Promise.withResolvers<CommandReply>();
+  const { page } = await openDaemon({ operators, execute: () => reply.promise });
+  await page.locator("#pause button:enabled").click();
+  await page.getByLabel("Operator token").fill(TOKEN);
+  await page.locator("dialog .primary").click();
+  await page.locator("dialog .primary:disabled").waitFor();
+  await page.keyboard.press("Escape");
+  reply.resolve(fail(conflict));
+  await page.locator("#toast").getByText("Pause failed: the breaker is not open.").waitFor();
 });

@@ -38,7 +38,7 @@ test("nodes that are treated, wait or are held have their own counts, colors and
   expect(new Set(colors).size).toBe(colors.length);
   await page.getByRole("link", { name: /^Waiting \(canary\) *1/ }).click();
   expect(addressOf(page)).toBe("#?remediation=canary");
-  expect(await filterText(page)).toBe("1 of 500 nodes");
+  expect(await filterText(page)).toBe("1 of 500 nodes: waiting (canary)");
   expect(await namesListed(page)).toEqual(["name of node_307"]);
   // The selected node has a ring of another shape than a held one, which surrounds its cell.
   await page.getByRole("button", { name: "held" }).click();

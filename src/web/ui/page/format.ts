@@ -112,9 +112,12 @@ export const actionState = (state: string): string => ACTION_STATES[state] ?? hu
 export const countNoun = (amount: number, thing: string): string =>
   `${formatCount(amount)} ${thing}${amount === 1 ? "" : "s"}`;
 
+/** Words of a text, without punctuation at their ends. */
+const WORDS = /[^\s"'(),;]*[^\s"'(),;.:]/g;
+
 /** Replaces the id of a node in a text by its name, unless it has none or the text contains the name. */
 export const withNodeName = (text: string, id: string, name: string | null): string =>
-  name === null || text.includes(name) ? text : text.replaceAll(id, () => name);
+  name === null || text.includes(name) ? text : text.replaceAll(WORDS, (word) => (word === id ? name : word));
 
 type FieldValue = string | number | boolean;
 

@@ -3,7 +3,7 @@ import { byId, createButton, createElement, fill, showChoice } from "./dom.ts";
 import { type FleetModel, nodeName } from "./fleet/fleet.ts";
 import { Grid } from "./fleet/grid.ts";
 import { showLegend } from "./fleet/legend.ts";
-import { compileFilter } from "./fleet/node-filter.ts";
+import { compileFilter, filterLabel } from "./fleet/node-filter.ts";
 import { countNoun, formatCount } from "./format.ts";
 import { LiveData } from "./live-data.ts";
 import { NodePanel } from "./node/node-panel.ts";
@@ -129,10 +129,11 @@ function showFilter(): void {
 
 let announcedFilter = "";
 
-/** Shows how many nodes pass the filter, and a button that removes it. Null means that there is no filter. */
+/** Shows how many nodes pass the filter, which it is, and a button that removes it. Null means that there is no filter. */
 function showFilterCount(count: number | null, total: number): void {
   const clear = () => navigate(onlyFilter({}));
-  const text = count === null ? "" : `${formatCount(count)} of ${countNoun(total, "node")}`;
+  const counts = `${formatCount(count)} of ${countNoun(total, "node")}`;
+  const text = count === null ? "" : [counts, filterLabel(view)].filter(Boolean).join(": ");
   fill(byId("filter"), text, () =>
     text === "" ? [] : [createElement("span", text), createButton("Clear filter", "clear", clear)],
   );

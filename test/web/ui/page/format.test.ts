@@ -12,6 +12,7 @@ import {
   humanize,
   timeOfDay,
   withLocalTimes,
+  withNodeName,
 } from "../../../../src/web/ui/page/format.ts";
 
 test.each([
@@ -95,4 +96,12 @@ test("a time that an expression read is shown as its age when it was read", () =
   expect(formatFields({ ...fields, now: "2026-11-21T03:12:04.000Z" }, "2026-11-21T03:30:00.000Z")).toEqual(shown);
   expect(formatFields(fields, "2026-11-21T03:12:04.000Z")).toEqual(shown);
   expect(formatFields(fields, null)[1]).toEqual(["node.last_seen", "2026-11-21T03:00:00.000Z"]);
+});
+
+test("the id of a node in a text becomes its name, but an id that only begins or ends with it stays", () => {
+  expect(withNodeName("reboot of node_1: node_12 and old-node_1 stay.", "node_1", "ams-1")).toBe(
+    "reboot of ams-1: node_12 and old-node_1 stay.",
+  );
+  expect(withNodeName('hold "a.b:1", please', "a.b:1", "$&")).toBe('hold "$&", please');
+  expect(withNodeName("node_1", "node_1", null)).toBe("node_1");
 });

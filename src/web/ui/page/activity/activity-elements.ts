@@ -15,13 +15,17 @@ interface LineView {
 export function lineElement(line: ActivityLine, view: LineView): HTMLElement {
   const { key, node, policy, summary, blockers } = line;
   const title = [node === null ? null : nodeLink(node, view.nameOf(node), key), summary === "" ? null : ` ${summary}`];
-  const detail = node === null ? line.detail : withNodeName(line.detail, node, view.nameOf(node));
+  const detail = node === null ? line.detail : namedDetail(line, node, view.nameOf(node));
   const source = policy === null ? null : policyElement(policy, line.isDryRun);
   return expandable(line, view, title, detailElement(detail, blockers, source), () => [
     createElement("dl.fields", ...definitions(line.facts.map(([name, value]) => [name, withLocalTimes(value)]))),
     blockers.length === 0 ? null : blockerList("Reasons for the hold", blockers),
   ]);
 }
+
+/** Returns the detail of a line with the name of its node. The evidence of a decision keeps the id that a policy read. */
+export const namedDetail = ({ kind, detail }: ActivityLine, node: string, name: string | null): string =>
+  kind === "decisions" ? detail : withNodeName(detail, node, name);
 
 /** Creates the line of an incident. An open line lists its nodes. */
 export function incidentElement(incident: Incident, view: LineView): HTMLElement {
@@ -52,9 +56,11 @@ function expandable(
   body: Child,
   more: () => readonly Child[],
 ): HTMLElement {
-  const state = { class: "expand", "aria-label": "Details", "aria-expanded": String(isOpen) };
+  const what = createElement("span.what", ...title);
+  const label = `Details: ${line.badge} ${what.textContent}, ${timeOfDay(line.at)}`;
+  const state = { class: "expand", "aria-label": label, "aria-expanded": String(isOpen) };
   const toggle = createButton(isOpen ? "▾" : "▸", `expand ${line.key}`, onToggle, state);
-  const element = rowElement(line, [createElement("span.what", ...title), toggle], [body, ...(isOpen ? more() : [])]);
+  const element = rowElement(line, [what, toggle], [body, ...(isOpen ? more() : [])]);
   element.classList.toggle("is-open", isOpen);
   return element;
 }

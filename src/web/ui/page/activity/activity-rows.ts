@@ -99,19 +99,22 @@ export class ActivityRows {
     return this.#incompleteStreams(choice).length > 0 && this.isKnown(choice);
   }
 
-  /** Returns the lines of the chosen kinds, newest first, back to the time since which all of them are known. */
+  /**
+   * Returns the lines of the chosen kinds, newest first, back to the time since which all of them are known. An action
+   * that was created before that time is included if it changed later.
+   */
   lines(choice: Choice): readonly ActivityLine[] {
     const since = this.#knownSince(choice);
     return [...this.#lines.values()]
-      .filter(({ kind, storedAt }) => (choice === "all" || choice === kind) && storedAt >= since)
+      .filter(({ kind, at }) => (choice === "all" || choice === kind) && at >= since)
       .sort(compareLines);
   }
 
   /** Drops the oldest lines while there are too many. They can be read again. */
   dropOldest(): void {
     if (this.#lines.size <= this.#keptMax) return;
-    const newestFirst = [...this.#lines.values()].sort((one, other) => (one.storedAt < other.storedAt ? 1 : -1));
-    const oldest = newestFirst[this.#keptMax - 1]!.storedAt;
+    const newestFirst = [...this.#lines.values()].sort((one, other) => (one.at < other.at ? 1 : -1));
+    const oldest = newestFirst[this.#keptMax - 1]!.at;
     for (const { key } of newestFirst.slice(this.#keptMax)) this.#lines.delete(key);
     for (const stream of Object.values(this.#streams)) {
       if (stream.oldest === null || stream.oldest < oldest) Object.assign(stream, { oldest, isComplete: false });

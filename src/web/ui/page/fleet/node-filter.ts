@@ -1,3 +1,4 @@
+import { humanize } from "../format.ts";
 import { type Cell, choosePairs, type FleetModel, pairOf } from "./fleet.ts";
 import { needsAttention, REMEDIATION_STATES } from "./remediation-states.ts";
 
@@ -11,6 +12,13 @@ export interface NodeFilter {
 
 /** The value of `remediation` for the nodes that need attention. */
 export const ATTENTION = "attention";
+
+/** Returns the chosen status and remediation state in words, such as `offline, held`, or "" if none is chosen. */
+export function filterLabel({ status, remediation }: NodeFilter): string {
+  const state = REMEDIATION_STATES.find(({ name }) => name === remediation)?.label ?? remediation;
+  const words = [status && humanize(status), remediation === ATTENTION ? "needs attention" : state];
+  return words.filter(Boolean).join(", ");
+}
 
 /** Returns a check of whether a node passes a filter, or null if every node does. */
 export function compileFilter(fleet: FleetModel, filter: NodeFilter): ((cell: Cell) => boolean) | null {

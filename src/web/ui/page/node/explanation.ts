@@ -142,13 +142,16 @@ function stepsElement({ episode, steps }: PolicyExplanationView, now: number): C
 }
 
 function fieldsElement({ fields, unknowns }: PolicyExplanationView): Child {
-  const known = formatFields(fields, null).map(([name, value]) => [name, withLocalTimes(value)] as const);
-  if (known.length + unknowns.length === 0) return null;
+  const values = new Map(formatFields(fields, null).map(([name, value]) => [name, withLocalTimes(value)] as const));
+  if (values.size + unknowns.length === 0) return null;
+  const unknown = new Set(unknowns.map(({ field }) => field));
   return createElement(
     "dl.fields",
-    ...definitions(known),
-    ...unknowns.map(({ field, why }) =>
-      createElement("div.unknown", createElement("dt", field), createElement("dd", why)),
-    ),
+    ...definitions([...values].filter(([name]) => !unknown.has(name))),
+    ...unknowns.map(({ field, why }) => {
+      // A stale field has a value.
+      const text = [values.get(field), why].filter((part) => part !== undefined).join(", ");
+      return createElement("div.unknown", createElement("dt", field), createElement("dd", text));
+    }),
   );
 }

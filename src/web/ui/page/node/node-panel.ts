@@ -13,9 +13,14 @@ const NARROW = matchMedia("(max-width: 1099px)");
 /** Elements that the panel covers on a narrow screen. */
 const COVERED_ELEMENTS = ".skip, header, .disconnected, .readonly, .banners, .summary, .card, footer";
 
+/** Why a response can't be shown. */
+const UNREADABLE = "the page can't show the response; if the daemon was upgraded, reload the page";
+
 /** The panel that explains one node. */
 export class NodePanel {
   readonly #panel = byId("panel");
+  /** The column of the panel, which scrolls unless the screen is narrow. */
+  readonly #column = byId("right");
   readonly #title = byId("panel-title");
   readonly #commands = byId("panel-commands");
   readonly #problem = byId("panel-problem");
@@ -24,6 +29,8 @@ export class NodePanel {
   #shown: string | null = null;
   /** The element outside of the panel that had the focus when a node was opened. */
   #opener = document.body;
+  /** How far the column was scrolled when the panel was opened. */
+  #scrollTop = 0;
   /** Number of times the panel was opened or closed. */
   #changes = 0;
   #isLoading = false;
@@ -50,18 +57,20 @@ export class NodePanel {
     if (id === this.#shown) return;
     const hadFocus = this.#panel.contains(document.activeElement);
     if (!hadFocus) this.#opener = document.activeElement as HTMLElement;
+    if (this.#shown === null) this.#scrollTop = this.#column.scrollTop;
     this.#shown = id;
     this.#changes++;
     this.#isLoading = false;
     this.#panel.hidden = id === null;
     this.#coverPage();
     if (id === null) {
+      this.#column.scrollTop = this.#scrollTop;
       if (hadFocus) this.#returnFocus();
       return;
     }
     this.#problem.textContent = "";
     this.#showText(id, "loading…");
-    this.#panel.scrollTop = 0;
+    this.#panel.scrollTop = this.#column.scrollTop = 0;
     this.#title.focus({ preventScroll: !NARROW.matches });
     void this.#load();
   }
@@ -116,6 +125,9 @@ export class NodePanel {
         // The focused element may be gone.
         if (hadFocus && !this.#panel.contains(document.activeElement)) this.#title.focus({ preventScroll: true });
       }
+    } catch (error) {
+      this.#showProblem(id, { status: 0, message: UNREADABLE });
+      reportError(error);
     } finally {
       if (changes === this.#changes) this.#isLoading = false;
     }

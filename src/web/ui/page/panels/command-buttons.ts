@@ -90,29 +90,31 @@ export function confirmCommand(command: OperatorCommand): void {
 const fieldOf = (form: HTMLFormElement, name: "reason" | "for" | "token"): HTMLElement =>
   form.querySelector<HTMLInputElement>(`[name=${name}]`)!.closest<HTMLElement>(".field")!;
 
-/** Sends a command and returns the daemon's message, or null if it failed, which the form shows. */
-async function sendCommand(command: OperatorCommand, form: HTMLFormElement): Promise<string | null> {
-  const given = [...new FormData(form)].map(([name, value]) => [name, String(value).trim()] as const);
+/** Sends a command and returns the daemon's message, or null if it failed. The failure is shown. */
+async function sendCommand({ path, name }: OperatorCommand, form: HTMLFormElement): Promise<string | null> {
+  const given = [...new FormData(form)].map(([field, value]) => [field, String(value).trim()] as const);
   const { token: typed, ...body } = Object.fromEntries(given.filter(([, value]) => value !== ""));
   const token = typed ?? storedToken();
   if (token == null) return showProblem(form, "An operator token is required.", true);
-  const answer = await postCommand(command.path, token, body);
+  const answer = await postCommand(path, token, body);
   const { status, message } = answer.ok ? { status: 200, message: answer.value.message } : answer.error;
   // The daemon checks the token first: after a conflict, too, it was valid.
   if (status === 200 || status === 202 || status === 409) storeToken(token);
   if (status === 200) return message;
-  if (status === 202) return showProblem(form, `Not confirmed: ${message}.`, false);
+  if (status === 202) return showProblem(form, `${name} not confirmed: ${message}.`, false);
   if (status === 0) {
     const advice = "The command may have been executed. Check before you send it again.";
-    return showProblem(form, `Not confirmed: ${message}. ${advice}`, false);
+    return showProblem(form, `${name} not confirmed: ${message}. ${advice}`, false);
   }
   if (status === 401) storeToken(null);
   // After too many wrong tokens, the response to another one is 429.
-  return showProblem(form, `Failed: ${message}.`, status === 401 || status === 429);
+  return showProblem(form, `${name} failed: ${message}.`, status === 401 || status === 429);
 }
 
 /** Shows what went wrong with a command, and asks for the token if that may help. Returns null. */
 function showProblem(form: HTMLFormElement, message: string, asksForToken: boolean): null {
+  // The dialog may have been closed, or show another command.
+  if (!form.isConnected || !byId<HTMLDialogElement>("dialog").open) toast(message);
   form.querySelector(".problem")!.textContent = message;
   if (!asksForToken) return null;
   fieldOf(form, "token").hidden = false;

@@ -2,6 +2,10 @@ import type { PolicyView, StepView } from "../../../api/remediation-views.ts";
 import { byId, type Child, createElement, definitions, fill } from "../dom.ts";
 import { countNoun, episodeState, formatCount, formatDuration, humanize } from "../format.ts";
 
+/** Why a policy has fallen back, and what ends it. */
+const FELL_BACK =
+  "It healed too few nodes (safety.efficacy), so it fell back to dry_run until its text changes or an operator resets the breaker.";
+
 /** Shows every policy: its mode, its counts and what it says. */
 export function showPolicies(policies: readonly PolicyView[]): void {
   fill(byId("policies"), policies, () =>
@@ -16,14 +20,18 @@ function policyElement(policy: PolicyView): HTMLElement {
   const { given_up: givenUp = 0 } = episodes;
   const shownApart = ["pending", "given_up"];
   const states = Object.entries(episodes).filter(([state, amount]) => !shownApart.includes(state) && amount > 0);
-  const fellBack = "It healed too few nodes (safety.efficacy), so it fell back to dry_run";
   const facts: readonly (readonly [name: string, value: Child] | null)[] = [
     ["when", createElement("code", spec.when)],
     spec.match === null ? null : ["match", createElement("code", spec.match)],
     ["for", `${formatDuration(spec.for_seconds)}, clear for ${formatDuration(spec.clear_for_seconds)}`],
     ["steps", spec.steps.map(stepLabel).join(" → ")],
     spec.windows.length === 0 ? null : ["windows", spec.windows.join(", ")],
-    spec.mode === mode ? null : ["mode", `${humanize(spec.mode)} configured, ${humanize(mode)} in force`],
+    spec.mode === mode && !hasFallenBack
+      ? null
+      : [
+          "mode",
+          `${humanize(spec.mode)} configured, ${humanize(mode)} in force${hasFallenBack ? `. ${FELL_BACK}` : ""}`,
+        ],
     [
       "proven",
       `${proven ? "an" : "no"} action under this version of the policy has been verified${proven ? "" : " yet"}`,
@@ -37,7 +45,7 @@ function policyElement(policy: PolicyView): HTMLElement {
       { "data-k": `policy summary ${name}` },
       createElement("b", name),
       createElement(`span.chip.mode-${mode}`, humanize(mode)),
-      hasFallenBack ? createElement("span.chip.tone-bad", { title: fellBack }, "fell back") : null,
+      hasFallenBack ? createElement("span.chip.tone-bad", { title: FELL_BACK }, "fell back") : null,
       createElement(
         "span.facts",
         matched === null

@@ -131,6 +131,26 @@ test("an action is newer than the decision of the same time, whatever the name o
   expect(rows.lines("all").map(({ kind }) => kind)).toEqual(["actions", "decisions"]);
 });
 
+/** An action that was created at the start and ended `second` seconds later. */
+const longAction = (second: number): ActivityLine =>
+  actionLine(
+    actionView({ ...verifiedAction, createdAt: SAMPLES_START_MS, endedAt: SAMPLES_START_MS + 1_000 * second }),
+  );
+
+test("an action that changed lately is shown, even if many decisions were made since it was created", async () => {
+  const rows = new ActivityRows(async (kind) => {
+    if (kind === "orders") return [];
+    if (kind === "actions") return [longAction(250)];
+    return Array.from({ length: ROWS_PER_READ }, (_, second) => line(300 - second));
+  });
+  await rows.load();
+  expect(rows.lines("all").findIndex(({ kind }) => kind === "actions")).toBe(50);
+  for (let second = 301; second <= 1_500; second++) rows.put(line(second));
+  rows.put(longAction(1_501));
+  rows.dropOldest();
+  expect(rows.lines("all")[0]).toMatchObject({ kind: "actions" });
+});
+
 test("rows are known once those of all chosen kinds were read", async () => {
   const journal = new Journal(1);
   journal.isReachable = false;
