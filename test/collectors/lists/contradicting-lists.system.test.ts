@@ -1,14 +1,19 @@
 import { describe, expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import type { Fault } from "../../src/config/schema/scenario.ts";
-import type { Transport } from "../../src/model/ports.ts";
-import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { removeNode } from "../../src/simulator/fleet/fleet.ts";
-import { createService } from "../../src/simulator/http/service.ts";
-import { rebootOffline, remediationConfig } from "../harness/policies.ts";
-import { listsOnlySettings, noFailureRates, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
-import { createSimulatedTransport } from "../harness/simulator/transport.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Fault } from "../../../src/config/schema/scenario.ts";
+import type { Transport } from "../../../src/model/ports.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
+import { removeNode } from "../../../src/simulator/fleet/fleet.ts";
+import { createService } from "../../../src/simulator/http/service.ts";
+import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
+import {
+  listsOnlySettings,
+  noFailureRates,
+  type QuietNetwork,
+  startQuietNetwork,
+} from "../../harness/quiet-network.ts";
+import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 import {
   createPlanLimits,
   START_MS,
@@ -16,7 +21,7 @@ import {
   stopVirtualDaemon,
   type VirtualDaemon,
   type VirtualDaemonOptions,
-} from "../harness/virtual-daemon.ts";
+} from "../../harness/virtual-daemon.ts";
 
 const NODES = 200;
 /** How long the list hides nodes. Nodes that two complete walks miss would be gone by then. */

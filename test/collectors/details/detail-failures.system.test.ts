@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import type { Fault } from "../../src/config/schema/scenario.ts";
-import type { Transport } from "../../src/model/ports.ts";
-import type { Fleet } from "../../src/model/snapshot.ts";
-import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { createService } from "../../src/simulator/http/service.ts";
-import { noFailureRates } from "../harness/quiet-network.ts";
-import { isLongRun } from "../harness/run-length.ts";
-import { createSimulatedTransport } from "../harness/simulator/transport.ts";
-import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Fault } from "../../../src/config/schema/scenario.ts";
+import type { Transport } from "../../../src/model/ports.ts";
+import type { Fleet } from "../../../src/model/snapshot.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
+import { createService } from "../../../src/simulator/http/service.ts";
+import { noFailureRates } from "../../harness/quiet-network.ts";
+import { isLongRun } from "../../harness/run-length.ts";
+import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
+import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
 
 const NODES = isLongRun ? 300 : 60;
 /** Failing nodes of a fleet of twice as many nodes. */

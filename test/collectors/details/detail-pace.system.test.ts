@@ -1,20 +1,20 @@
 import { expect, test } from "vitest";
-import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { seededRandom } from "../../src/base/random.ts";
-import type { Transport } from "../../src/model/ports.ts";
-import type { Limits } from "../../src/rate-limit/limits.ts";
-import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { createService } from "../../src/simulator/http/service.ts";
-import { isLongRun } from "../harness/run-length.ts";
-import { createSimulatedTransport } from "../harness/simulator/transport.ts";
+import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { seededRandom } from "../../../src/base/random.ts";
+import type { Transport } from "../../../src/model/ports.ts";
+import type { Limits } from "../../../src/rate-limit/limits.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
+import { createService } from "../../../src/simulator/http/service.ts";
+import { isLongRun } from "../../harness/run-length.ts";
+import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 import {
   createPlanLimits,
   everyMinuteSettings,
   START_MS,
   startVirtualDaemon,
   stopVirtualDaemon,
-} from "../harness/virtual-daemon.ts";
+} from "../../harness/virtual-daemon.ts";
 
 /** Read every 20 s: 77 reads a second. */
 const NODES = 1_540;

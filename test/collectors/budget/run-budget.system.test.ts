@@ -1,18 +1,18 @@
 import { expect, test } from "vitest";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import type { Transport } from "../../src/model/ports.ts";
-import { PLANS, pollingCallsPerMonth } from "../../src/rate-limit/limits.ts";
-import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { createService, replyCounts } from "../../src/simulator/http/service.ts";
-import { createSimulatedTransport } from "../harness/simulator/transport.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Transport } from "../../../src/model/ports.ts";
+import { PLANS, pollingCallsPerMonth } from "../../../src/rate-limit/limits.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
+import { createService, replyCounts } from "../../../src/simulator/http/service.ts";
+import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 import {
   createPlanLimits,
   everyMinuteSettings,
   START_MS,
   startVirtualDaemon,
   stopVirtualDaemon,
-} from "../harness/virtual-daemon.ts";
+} from "../../harness/virtual-daemon.ts";
 
 const starter = createPlanLimits("starter");
 

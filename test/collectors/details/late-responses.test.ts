@@ -1,17 +1,17 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
-import { NODE_STATUSES } from "../../src/model/node.ts";
-import { noFailureRates } from "../harness/quiet-network.ts";
-import { actualNodes } from "../harness/simulator/actual-state.ts";
-import { createInterventions } from "../harness/simulator/interventions.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { CollectionSettings } from "../../../src/collectors/collector-manager.ts";
+import { NODE_STATUSES } from "../../../src/model/node.ts";
+import { noFailureRates } from "../../harness/quiet-network.ts";
+import { actualNodes } from "../../harness/simulator/actual-state.ts";
+import { createInterventions } from "../../harness/simulator/interventions.ts";
 import {
   createPlanLimits,
   everyMinuteSettings,
   START_MS,
   startVirtualDaemon,
   stopVirtualDaemon,
-} from "../harness/virtual-daemon.ts";
+} from "../../harness/virtual-daemon.ts";
 
 /** Reads the nodes and their details every minute, and nothing else. */
 const settings: Partial<CollectionSettings> = {

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import type { Scenario } from "../../src/config/schema/scenario.ts";
-import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { createService, rateLimitedCount } from "../../src/simulator/http/service.ts";
-import { createPlanLimits, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
+import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { Scenario } from "../../../src/config/schema/scenario.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
+import { createService, rateLimitedCount } from "../../../src/simulator/http/service.ts";
+import { createPlanLimits, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
 
 const PLANS = ["starter", "business"] as const;
 

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import type { ApiClient } from "../../src/api-client/client.ts";
-import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
-import { ok } from "../../src/base/result.ts";
-import { createCollectedState } from "../../src/collectors/collected-state.ts";
-import { collectNodes } from "../../src/collectors/list-collectors.ts";
-import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
-import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { createRecordingLog, everyMinuteSettings, START_MS } from "../harness/virtual-daemon.ts";
+import type { ApiClient } from "../../../src/api-client/client.ts";
+import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
+import { ok } from "../../../src/base/result.ts";
+import { createCollectedState } from "../../../src/collectors/collected-state.ts";
+import { collectNodes } from "../../../src/collectors/list-collectors.ts";
+import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { createRecordingLog, everyMinuteSettings, START_MS } from "../../harness/virtual-daemon.ts";
 
 const LATENCY_MS: DurationMs = 50;
 

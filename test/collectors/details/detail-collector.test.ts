@@ -1,17 +1,17 @@
 import { expect, test } from "vitest";
-import type { ApiClient } from "../../src/api-client/client.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { createCollectedState } from "../../src/collectors/collected-state.ts";
-import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
-import { runDetailCollector } from "../../src/collectors/detail-collector.ts";
-import { collectNodes } from "../../src/collectors/list-collectors.ts";
-import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
-import type { Lane } from "../../src/rate-limit/limits.ts";
-import type { CollectorPlan } from "../../src/scheduling/planner.ts";
-import { createClientSetup } from "../api-client/client-fixture.ts";
-import { remediationConfig, steps } from "../harness/policies.ts";
-import { listsOnlySettings, startQuietNetwork } from "../harness/quiet-network.ts";
-import { createRecordingLog, everyMinuteSettings } from "../harness/virtual-daemon.ts";
+import type { ApiClient } from "../../../src/api-client/client.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { createCollectedState } from "../../../src/collectors/collected-state.ts";
+import type { CollectionSettings } from "../../../src/collectors/collector-manager.ts";
+import { runDetailCollector } from "../../../src/collectors/detail-collector.ts";
+import { collectNodes } from "../../../src/collectors/list-collectors.ts";
+import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
+import type { Lane } from "../../../src/rate-limit/limits.ts";
+import type { CollectorPlan } from "../../../src/scheduling/planner.ts";
+import { createClientSetup } from "../../api-client/client-fixture.ts";
+import { remediationConfig, steps } from "../../harness/policies.ts";
+import { listsOnlySettings, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { createRecordingLog, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 
 const NODES = 20;
 

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
-import { PLANS } from "../../src/rate-limit/limits.ts";
-import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
+import { PLANS } from "../../../src/rate-limit/limits.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import {
   createPlanLimits,
   everyMinuteSettings,
   startVirtualDaemon,
   stopVirtualDaemon,
-} from "../harness/virtual-daemon.ts";
+} from "../../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;
 

@@ -1,14 +1,14 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { type Fault, type ListOptions, NODE_ORDERS, type ServiceOptions } from "../../src/config/schema/scenario.ts";
-import type { Transport } from "../../src/model/ports.ts";
-import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
-import { createService, rateLimitedCount, replyCounts } from "../../src/simulator/http/service.ts";
-import { listsOnlySettings } from "../harness/quiet-network.ts";
-import { isLongRun } from "../harness/run-length.ts";
-import { actualNodes, membershipChangesOf } from "../harness/simulator/actual-state.ts";
-import { createSimulatedTransport } from "../harness/simulator/transport.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { type Fault, type ListOptions, NODE_ORDERS, type ServiceOptions } from "../../../src/config/schema/scenario.ts";
+import type { Transport } from "../../../src/model/ports.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { defaultScenario, defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
+import { createService, rateLimitedCount, replyCounts } from "../../../src/simulator/http/service.ts";
+import { listsOnlySettings } from "../../harness/quiet-network.ts";
+import { isLongRun } from "../../harness/run-length.ts";
+import { actualNodes, membershipChangesOf } from "../../harness/simulator/actual-state.ts";
+import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 import {
   createPlanLimits,
   START_MS,
@@ -16,7 +16,7 @@ import {
   stopVirtualDaemon,
   type VirtualDaemon,
   type VirtualDaemonOptions,
-} from "../harness/virtual-daemon.ts";
+} from "../../harness/virtual-daemon.ts";
 
 const { nodeList, sessionList } = defaultServiceOptions;
 

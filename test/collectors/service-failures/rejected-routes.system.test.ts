@@ -1,21 +1,21 @@
 import { describe, expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import type { Fault } from "../../src/config/schema/scenario.ts";
-import type { Transport } from "../../src/model/ports.ts";
-import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { createService, replyCounts } from "../../src/simulator/http/service.ts";
-import { noFailureRates } from "../harness/quiet-network.ts";
-import { isLongRun } from "../harness/run-length.ts";
-import { createInterventions } from "../harness/simulator/interventions.ts";
-import { createSimulatedTransport } from "../harness/simulator/transport.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Fault } from "../../../src/config/schema/scenario.ts";
+import type { Transport } from "../../../src/model/ports.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
+import { createService, replyCounts } from "../../../src/simulator/http/service.ts";
+import { noFailureRates } from "../../harness/quiet-network.ts";
+import { isLongRun } from "../../harness/run-length.ts";
+import { createInterventions } from "../../harness/simulator/interventions.ts";
+import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 import {
   everyMinuteSettings,
   START_MS,
   startVirtualDaemon,
   stopVirtualDaemon,
   type VirtualDaemonOptions,
-} from "../harness/virtual-daemon.ts";
+} from "../../harness/virtual-daemon.ts";
 
 const DETAILS = "GET /v1/nodes/";
 const SESSIONS = "GET /v1/sessions?";

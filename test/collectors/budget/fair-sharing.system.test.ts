@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { MINUTE_MS } from "../../src/base/duration.ts";
-import type { Limits } from "../../src/rate-limit/limits.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Limits } from "../../../src/rate-limit/limits.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import {
   createPlanLimits,
   startVirtualDaemon,
   stopVirtualDaemon,
   type VirtualDaemon,
-} from "../harness/virtual-daemon.ts";
+} from "../../harness/virtual-daemon.ts";
 
 /** A plan of 100 requests a minute, without a limit on the month. */
 const limits: Limits = {
