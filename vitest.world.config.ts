@@ -23,7 +23,7 @@ const LONG_TESTS = [
   "test/integration/service/gateway.system.test.ts",
   "test/integration/high-availability/lost-leadership.system.test.ts",
   "test/daemon/role-switch.system.test.ts",
-  "test/remediation/evaluation/frozen-nodes.system.test.ts",
+  "test/remediation/evaluation/limits/frozen-nodes.system.test.ts",
   "test/remediation/execution/shown-statuses.test.ts",
   "test/remediation/state/wall-clock-changes.system.test.ts",
   "test/simulator/api/statistics.test.ts",

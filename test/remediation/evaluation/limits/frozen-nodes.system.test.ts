@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { runAtOnce } from "../../../src/base/steps.ts";
-import type { Transport } from "../../../src/model/ports.ts";
-import type { RemediationConfig } from "../../../src/remediation/context.ts";
-import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
-import { startQuietNetwork } from "../../harness/quiet-network.ts";
-import { isLongRun } from "../../harness/run-length.ts";
-import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
-import { actualNodes } from "../../harness/simulator/actual-state.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
+import { runAtOnce } from "../../../../src/base/steps.ts";
+import type { Transport } from "../../../../src/model/ports.ts";
+import type { RemediationConfig } from "../../../../src/remediation/context.ts";
+import { defaultScenario } from "../../../../src/simulator/default-scenarios.ts";
+import { startQuietNetwork } from "../../../harness/quiet-network.ts";
+import { isLongRun } from "../../../harness/run-length.ts";
+import { enforcedShippedPolicies } from "../../../harness/shipped-policies.ts";
+import { actualNodes } from "../../../harness/simulator/actual-state.ts";
 
 /** In the long form one node more than a fifth of the fleet, which would be a storm if they failed together. */
 const NODES = isLongRun ? 4 : 2;

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { listsOnlySettings, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { nodesActedOn, trustReasons } from "../../harness/remediation-results.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../../src/base/duration.ts";
+import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
+import { listsOnlySettings, startQuietNetwork } from "../../../harness/quiet-network.ts";
+import { nodesActedOn, trustReasons } from "../../../harness/remediation-results.ts";
 
 test("a page that shows the node online resets its pending timer, although the walk of that page fails", async () => {
   const network = await startQuietNetwork({

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import { NODE_STATUSES } from "../../../src/model/node.ts";
-import { defaultSafety, rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../../src/base/duration.ts";
+import { NODE_STATUSES } from "../../../../src/model/node.ts";
+import { defaultSafety, rebootOffline, remediationConfig, steps } from "../../../harness/policies.ts";
+import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../../../harness/quiet-network.ts";
 import {
   actionLines,
   episodeStates,
@@ -10,7 +10,7 @@ import {
   notificationsOf,
   timerOf,
   trustReasons,
-} from "../../harness/remediation-results.ts";
+} from "../../../harness/remediation-results.ts";
 
 /** Nodes that the fault hides: the same ones each time. */
 async function hideNodes(network: QuietNetwork, missing: number): Promise<readonly string[]> {

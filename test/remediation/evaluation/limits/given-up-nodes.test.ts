@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { isGivenUp } from "../../../src/policy/episodes/attempts.ts";
-import { RemediationRecords } from "../../../src/policy/remediation-records.ts";
-import { closedEpisodeOf, timerOf } from "../../journal/arbitrary-changes.ts";
+import { isGivenUp } from "../../../../src/policy/episodes/attempts.ts";
+import { RemediationRecords } from "../../../../src/policy/remediation-records.ts";
+import { closedEpisodeOf, timerOf } from "../../../journal/arbitrary-changes.ts";
 
 test.each([
   ["is given up as long as it fires on", 9, true],

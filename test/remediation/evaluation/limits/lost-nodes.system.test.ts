@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { runAtOnce } from "../../../src/base/steps.ts";
-import type { PolicySpec } from "../../../src/config/schema/policy.ts";
-import type { Scenario } from "../../../src/config/schema/scenario.ts";
-import type { Action } from "../../../src/model/remediation/episode.ts";
-import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
+import { runAtOnce } from "../../../../src/base/steps.ts";
+import type { PolicySpec } from "../../../../src/config/schema/policy.ts";
+import type { Scenario } from "../../../../src/config/schema/scenario.ts";
+import type { Action } from "../../../../src/model/remediation/episode.ts";
+import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
 import {
   churnAfterReboots,
   noFailureRates,
@@ -12,9 +12,9 @@ import {
   type QuietNetwork,
   type QuietNetworkOptions,
   startQuietNetwork,
-} from "../../harness/quiet-network.ts";
-import { episodeStates, holdReasonsOf, notificationsOf } from "../../harness/remediation-results.ts";
-import { everyMinuteSettings } from "../../harness/virtual-daemon.ts";
+} from "../../../harness/quiet-network.ts";
+import { episodeStates, holdReasonsOf, notificationsOf } from "../../../harness/remediation-results.ts";
+import { everyMinuteSettings } from "../../../harness/virtual-daemon.ts";
 
 const NODES = 100;
 

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
+import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
 import {
   listsAndDetailsSettings,
   listsOnlySettings,
   type QuietNetwork,
   startQuietNetwork,
-} from "../../harness/quiet-network.ts";
-import { holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
-import { changingRecords } from "../../harness/simulator/changed-responses.ts";
+} from "../../../harness/quiet-network.ts";
+import { holdReasonsOf, nodesActedOn, notificationsOf } from "../../../harness/remediation-results.ts";
+import { changingRecords } from "../../../harness/simulator/changed-responses.ts";
 
 const scenario = { nodes: 60 };
 const REGION = "us-east";

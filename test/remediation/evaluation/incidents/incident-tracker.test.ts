@@ -1,17 +1,17 @@
 import { expect, test } from "vitest";
-import { SECOND_MS } from "../../../src/base/duration.ts";
-import { Inventory } from "../../../src/inventory/inventory.ts";
-import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
-import { silentLog } from "../../../src/platform/log.ts";
-import { INACTIVE } from "../../../src/policy/timer.ts";
-import { IncidentTracker } from "../../../src/remediation/evaluation/incidents.ts";
-import { ObservedFleet } from "../../../src/remediation/observed-fleet.ts";
-import { PolicySet } from "../../../src/remediation/policy-set.ts";
-import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
-import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
-import { record } from "../../inventory/inventory-fixtures.ts";
+import { SECOND_MS } from "../../../../src/base/duration.ts";
+import { Inventory } from "../../../../src/inventory/inventory.ts";
+import { createMemoryStateStore } from "../../../../src/journal/sqlite/store.ts";
+import { silentLog } from "../../../../src/platform/log.ts";
+import { INACTIVE } from "../../../../src/policy/timer.ts";
+import { IncidentTracker } from "../../../../src/remediation/evaluation/incidents.ts";
+import { ObservedFleet } from "../../../../src/remediation/observed-fleet.ts";
+import { PolicySet } from "../../../../src/remediation/policy-set.ts";
+import { openRemediationState } from "../../../../src/remediation/state/journaled-state.ts";
+import { createVirtualClock } from "../../../../src/simulator/clock.ts";
+import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
+import { START_MS } from "../../../harness/virtual-daemon.ts";
+import { record } from "../../../inventory/inventory-fixtures.ts";
 
 const NODES = Array.from({ length: 100 }, (_, index) => `node_${index}`);
 

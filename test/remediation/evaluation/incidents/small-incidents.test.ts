@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { startQuietNetwork } from "../../harness/quiet-network.ts";
-import { nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
+import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
+import { startQuietNetwork } from "../../../harness/quiet-network.ts";
+import { nodesActedOn, notificationsOf } from "../../../harness/remediation-results.ts";
 
 describe("a region with fewer nodes than an incident needs that is offline at the first evaluation", () => {
   /** So that only the correlated failure holds the region. */

@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { runAtOnce } from "../../../src/base/steps.ts";
-import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
+import { runAtOnce } from "../../../../src/base/steps.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
 import {
   onePerRegion,
   type QuietNetwork,
   startQuietNetwork,
   startWithFailedNode,
-} from "../../harness/quiet-network.ts";
-import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
-import { changingBodies } from "../../harness/simulator/changed-responses.ts";
+} from "../../../harness/quiet-network.ts";
+import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../../../harness/remediation-results.ts";
+import { changingBodies } from "../../../harness/simulator/changed-responses.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
