@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 /** Tests of `npm test` and `npm run test:system` that have a long form. */
 const LONG_TESTS = [
   "test/{config,metrics,policy,scheduling}/**/*.test.ts",
-  "test/api-client/second-client.system.test.ts",
+  "test/api-client/rate-limits/second-client.system.test.ts",
   "test/api-client/pagination/list-walk.test.ts",
   "test/journal/{journal,retention}.system.test.ts",
   "test/rate-limit/action-burst.system.test.ts",

@@ -5,7 +5,7 @@ import type { Secret } from "../../src/model/ports.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { fixedKey } from "../harness/virtual-daemon.ts";
 import { createSelfSigned } from "../web/http/tls/certificate-authority.ts";
-import { neverAnswers, startHttpServer } from "./http-server.ts";
+import { neverAnswers, startHttpServer } from "./transport/http-server.ts";
 
 function peerOf(access: IntegrationAccess) {
   const clock = createVirtualClock(0);

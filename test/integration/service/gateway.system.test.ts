@@ -3,7 +3,7 @@ import { listNodesCall, readStatsCall } from "../../../src/api-client/endpoints.
 import { createTransport } from "../../../src/api-client/transport.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { callMetrics } from "../../api-client/client-fixture.ts";
-import { startSaturatingLoad } from "../../api-client/saturating-client.ts";
+import { startSaturatingLoad } from "../../api-client/rate-limits/saturating-client.ts";
 import { freePort } from "../../harness/free-port.ts";
 import { isLongRun } from "../../harness/run-length.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";

@@ -3,7 +3,12 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../../src/base/duration.ts"
 import type { Transport, TransportRequest } from "../../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../../src/simulator/clock.ts";
 import { rebootOffline, remediationConfig, steps } from "../../../harness/policies.ts";
-import { churnAfterReboots, createSlowStore, noFailureRates, startQuietNetwork } from "../../../harness/quiet-network.ts";
+import {
+  churnAfterReboots,
+  createSlowStore,
+  noFailureRates,
+  startQuietNetwork,
+} from "../../../harness/quiet-network.ts";
 import { episodeStates } from "../../../harness/remediation-results.ts";
 import { START_MS } from "../../../harness/virtual-daemon.ts";
 

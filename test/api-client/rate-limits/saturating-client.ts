@@ -1,8 +1,8 @@
-import type { ApiClient } from "../../src/api-client/client.ts";
-import type { Call } from "../../src/api-client/endpoints.ts";
-import { MINUTE_MS } from "../../src/base/duration.ts";
-import type { Clock } from "../../src/model/ports.ts";
-import type { Lane } from "../../src/rate-limit/limits.ts";
+import type { ApiClient } from "../../../src/api-client/client.ts";
+import type { Call } from "../../../src/api-client/endpoints.ts";
+import { MINUTE_MS } from "../../../src/base/duration.ts";
+import type { Clock } from "../../../src/model/ports.ts";
+import type { Lane } from "../../../src/rate-limit/limits.ts";
 
 /** A client that never runs out of calls to make. */
 export interface SaturatingLoad {

@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
-import { startTimeout } from "../../src/api-client/timeout.ts";
-import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { startTimeout } from "../../../src/api-client/timeout.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
 
 /** Starts a limit of a second. */
 function start(outer = new AbortController()) {

@@ -1,17 +1,17 @@
-import type { ApiClient } from "../../src/api-client/client.ts";
-import { type Call, listNodesCall, readStatsCall } from "../../src/api-client/endpoints.ts";
-import { MINUTE_MS } from "../../src/base/duration.ts";
-import { seededRandom } from "../../src/base/random.ts";
-import type { ServiceOptions } from "../../src/config/schema/scenario.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
-import type { LimitScope } from "../../src/rate-limit/external-usage/external-usage.ts";
-import type { Category } from "../../src/rate-limit/limits.ts";
-import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
-import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
-import { createService } from "../../src/simulator/http/service.ts";
-import { createSimulatedTransport } from "../harness/simulator/transport.ts";
-import { createPlanLimits, createTestClient, createTestRateLimiter, START_MS } from "../harness/virtual-daemon.ts";
-import { callMetrics } from "./client-fixture.ts";
+import type { ApiClient } from "../../../src/api-client/client.ts";
+import { type Call, listNodesCall, readStatsCall } from "../../../src/api-client/endpoints.ts";
+import { MINUTE_MS } from "../../../src/base/duration.ts";
+import { seededRandom } from "../../../src/base/random.ts";
+import type { ServiceOptions } from "../../../src/config/schema/scenario.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
+import type { LimitScope } from "../../../src/rate-limit/external-usage/external-usage.ts";
+import type { Category } from "../../../src/rate-limit/limits.ts";
+import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";
+import { defaultScenario, SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
+import { createService } from "../../../src/simulator/http/service.ts";
+import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
+import { createPlanLimits, createTestClient, createTestRateLimiter, START_MS } from "../../harness/virtual-daemon.ts";
+import { callMetrics } from "../client-fixture.ts";
 
 /** Behavior of another client of the same key from `fromMinute` until `untilMinute`. */
 export interface SecondClient {

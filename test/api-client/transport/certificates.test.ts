@@ -1,6 +1,6 @@
 import { rootCertificates } from "node:tls";
 import { expect, test } from "vitest";
-import { caCertificateProblem } from "../../src/api-client/certificates.ts";
+import { caCertificateProblem } from "../../../src/api-client/certificates.ts";
 
 const [one, other] = rootCertificates as [string, string];
 

@@ -4,10 +4,10 @@ import {
   parseRetryAfter,
   resetEpochSeconds,
   retryAfterOf,
-} from "../../src/api-client/rate-limit-headers.ts";
-import { createTransport } from "../../src/api-client/transport.ts";
-import { HOUR_MS } from "../../src/base/duration.ts";
-import { neverAnswers, startHttpServer } from "./http-server.ts";
+} from "../../../src/api-client/rate-limit-headers.ts";
+import { createTransport } from "../../../src/api-client/transport.ts";
+import { HOUR_MS } from "../../../src/base/duration.ts";
+import { neverAnswers, startHttpServer } from "../transport/http-server.ts";
 
 const NOW = Date.UTC(2026, 2, 1);
 

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { DAY_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
-import type { CallCounter } from "../../src/model/ports.ts";
-import type { Permit } from "../../src/rate-limit/ledger.ts";
-import { type Category, type Lane, type Limits, PLANS } from "../../src/rate-limit/limits.ts";
-import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { businessLimits, createRecordingLog, createTestRateLimiter, START_MS } from "../harness/virtual-daemon.ts";
+import { DAY_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
+import type { CallCounter } from "../../../src/model/ports.ts";
+import type { Permit } from "../../../src/rate-limit/ledger.ts";
+import { type Category, type Lane, type Limits, PLANS } from "../../../src/rate-limit/limits.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { businessLimits, createRecordingLog, createTestRateLimiter, START_MS } from "../../harness/virtual-daemon.ts";
 
 /** Without a limit on concurrent calls, since most tests return no permits. */
 const limits: Limits = { ...businessLimits, plan: { ...PLANS.business, concurrentRequests: null } };

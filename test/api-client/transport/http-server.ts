@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { onTestFinished } from "vitest";
-import { createTransport, type TransportOptions } from "../../src/api-client/transport.ts";
-import type { Transport } from "../../src/model/ports.ts";
-import { listenInTest } from "../harness/listening-server.ts";
+import { createTransport, type TransportOptions } from "../../../src/api-client/transport.ts";
+import type { Transport } from "../../../src/model/ports.ts";
+import { listenInTest } from "../../harness/listening-server.ts";
 
 /** A request as it came. */
 export interface ReceivedRequest {

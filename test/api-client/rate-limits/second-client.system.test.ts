@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { LIMITER_KINDS, type LimiterKind } from "../../src/config/schema/scenario.ts";
-import { isLongRun } from "../harness/run-length.ts";
+import { LIMITER_KINDS, type LimiterKind } from "../../../src/config/schema/scenario.ts";
+import { isLongRun } from "../../harness/run-length.ts";
 import { runSharedHours, type SecondClient, type SharedReport } from "./second-client.ts";
 
 const LIMITERS_TESTED = isLongRun ? LIMITER_KINDS : (["token_bucket"] as const);

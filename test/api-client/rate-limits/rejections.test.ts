@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { listNodesCall, readNodeCall, readStatsCall } from "../../src/api-client/endpoints.ts";
-import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import type { Fault, FaultKind } from "../../src/config/schema/scenario.ts";
-import { createClientSetup } from "./client-fixture.ts";
+import { listNodesCall, readNodeCall, readStatsCall } from "../../../src/api-client/endpoints.ts";
+import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { Fault, FaultKind } from "../../../src/config/schema/scenario.ts";
+import { createClientSetup } from "../client-fixture.ts";
 import { longestGap, startSaturatingLoad } from "./saturating-client.ts";
 
 const nodes = listNodesCall({ page: 1, limit: 10 });

@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage } from "node:http";
 import { createSecureServer } from "node:http2";
 import { createConnection, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { listenInTest } from "../harness/listening-server.ts";
-import { createAuthority } from "../web/http/tls/certificate-authority.ts";
+import { listenInTest } from "../../harness/listening-server.ts";
+import { createAuthority } from "../../web/http/tls/certificate-authority.ts";
 import { get, neverAnswers, post, transportTo } from "./http-server.ts";
 
 /** Starts a TLS server that offers HTTP/2 and HTTP/1.1, and records the version of each request. */
