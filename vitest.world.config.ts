@@ -24,7 +24,7 @@ const LONG_TESTS = [
   "test/integration/high-availability/lost-leadership.system.test.ts",
   "test/daemon/role-switch.system.test.ts",
   "test/remediation/evaluation/limits/frozen-nodes.system.test.ts",
-  "test/remediation/execution/shown-statuses.test.ts",
+  "test/remediation/execution/verification/shown-statuses.test.ts",
   "test/remediation/state/wall-clock-changes.system.test.ts",
   "test/simulator/api/statistics.test.ts",
   "test/monitoring/failure-alerts.system.test.ts",

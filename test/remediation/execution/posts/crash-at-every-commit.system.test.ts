@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { runSteps } from "../../world/faults/crashed-steps.ts";
+import { runSteps } from "../../../world/faults/crashed-steps.ts";
 
 test("each step of an episode is sent once, regardless of the commit at which the process is killed", async () => {
   const { marks } = await runSteps(null);

@@ -1,19 +1,19 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import { runAtOnce } from "../../../src/base/steps.ts";
-import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
-import type { Transport } from "../../../src/model/ports.ts";
-import type { Action } from "../../../src/model/remediation/episode.ts";
-import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../../src/base/duration.ts";
+import { runAtOnce } from "../../../../src/base/steps.ts";
+import { createMemoryStateStore } from "../../../../src/journal/sqlite/store.ts";
+import type { Transport } from "../../../../src/model/ports.ts";
+import type { Action } from "../../../../src/model/remediation/episode.ts";
+import { createVirtualClock } from "../../../../src/simulator/clock.ts";
+import { rebootOffline, remediationConfig, steps } from "../../../harness/policies.ts";
 import {
   listsOnlySettings,
   type QuietNetwork,
   startQuietNetwork,
   startWithFailedNode,
-} from "../../harness/quiet-network.ts";
-import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
+} from "../../../harness/quiet-network.ts";
+import { actionLines, episodeStates } from "../../../harness/remediation-results.ts";
+import { START_MS } from "../../../harness/virtual-daemon.ts";
 
 /** Returns everything that happened to one action, on disk and on the wire, in order. */
 function eventsOf(network: QuietNetwork, { id, node }: Pick<Action, "id" | "node">): readonly string[] {

@@ -1,18 +1,18 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import type { FaultKind } from "../../../src/config/schema/scenario.ts";
-import type { Transport } from "../../../src/model/ports.ts";
-import { defaultServiceOptions, SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationConfig, steps, withoutRetries } from "../../harness/policies.ts";
-import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../../src/base/duration.ts";
+import type { FaultKind } from "../../../../src/config/schema/scenario.ts";
+import type { Transport } from "../../../../src/model/ports.ts";
+import { defaultServiceOptions, SIMULATION_KEY } from "../../../../src/simulator/default-scenarios.ts";
+import { rebootOffline, remediationConfig, steps, withoutRetries } from "../../../harness/policies.ts";
+import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../../../harness/quiet-network.ts";
 import {
   actionLines,
   episodeStates,
   holdReasonsOf,
   nodesActedOn,
   notificationsOf,
-} from "../../harness/remediation-results.ts";
-import { changingBodies } from "../../harness/simulator/changed-responses.ts";
+} from "../../../harness/remediation-results.ts";
+import { changingBodies } from "../../../harness/simulator/changed-responses.ts";
 
 /** Answers that leave open whether the POST was executed, and whether the service executed it. */
 const doubtful: readonly (readonly [what: string, fault: FaultKind, done: boolean])[] = [

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import type { CollectionSettings } from "../../../src/collectors/collector-manager.ts";
-import type { Mode } from "../../../src/model/policy/policy.ts";
-import type { ActionState } from "../../../src/model/remediation/episode.ts";
-import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { createSlowStore, listsOnlySettings, startWithFailedNode } from "../../harness/quiet-network.ts";
-import { businessLimits, START_MS } from "../../harness/virtual-daemon.ts";
+import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../../../src/base/duration.ts";
+import type { CollectionSettings } from "../../../../src/collectors/collector-manager.ts";
+import type { Mode } from "../../../../src/model/policy/policy.ts";
+import type { ActionState } from "../../../../src/model/remediation/episode.ts";
+import { createVirtualClock } from "../../../../src/simulator/clock.ts";
+import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
+import { createSlowStore, listsOnlySettings, startWithFailedNode } from "../../../harness/quiet-network.ts";
+import { businessLimits, START_MS } from "../../../harness/virtual-daemon.ts";
 
 /** A network whose journal takes some time to write an action in a state. */
 async function startWithSlowJournal(

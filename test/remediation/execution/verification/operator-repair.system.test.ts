@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import { runAtOnce } from "../../../src/base/steps.ts";
-import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../../src/base/duration.ts";
+import { runAtOnce } from "../../../../src/base/steps.ts";
+import { rebootOffline, remediationConfig, steps } from "../../../harness/policies.ts";
 import {
   listsAndDetailsSettings,
   ONE_NODE,
   type QuietNetwork,
   startQuietNetwork,
   startWithFailedNode,
-} from "../../harness/quiet-network.ts";
-import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
+} from "../../../harness/quiet-network.ts";
+import { actionLines, episodeStates } from "../../../harness/remediation-results.ts";
 
 const oneReboot = remediationConfig([rebootOffline({ steps: [steps.reboot] })]);
 const isProven = (network: QuietNetwork) => runAtOnce(network.controller().view.policies())[0]!.proven;

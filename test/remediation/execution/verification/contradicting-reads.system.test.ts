@@ -1,18 +1,18 @@
 import { describe, expect, test } from "vitest";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import type { Transport } from "../../../src/model/ports.ts";
-import type { EpochMs } from "../../../src/model/time.ts";
-import { defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
-import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
+import type { Transport } from "../../../../src/model/ports.ts";
+import type { EpochMs } from "../../../../src/model/time.ts";
+import { defaultServiceOptions } from "../../../../src/simulator/default-scenarios.ts";
+import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
 import {
   churnAfterReboots,
   listsAndDetailsSettings,
   ONE_NODE,
   onePerRegion,
   startQuietNetwork,
-} from "../../harness/quiet-network.ts";
-import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
-import { changingBodies, changingRecords } from "../../harness/simulator/changed-responses.ts";
+} from "../../../harness/quiet-network.ts";
+import { actionLines, episodeStates } from "../../../harness/remediation-results.ts";
+import { changingBodies, changingRecords } from "../../../harness/simulator/changed-responses.ts";
 
 /** Wraps the service so that it changes the `last_seen` of each record, in milliseconds. */
 const withLastSeen = (lastSeenOf: (record: { readonly id: string }, at: EpochMs) => EpochMs) =>

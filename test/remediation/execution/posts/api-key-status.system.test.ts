@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
-import { episodeStates, holdReasonsOf, notificationsOf } from "../../harness/remediation-results.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
+import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
+import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../../../harness/quiet-network.ts";
+import { episodeStates, holdReasonsOf, notificationsOf } from "../../../harness/remediation-results.ts";
 
 for (const status of [401, 403] as const) {
   test(`a ${status} to a POST is notified once, however often it is repeated, and its end once`, async () => {
