@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import type { PolicySpec } from "../../src/config/schema/policy.ts";
-import type { Safety } from "../../src/config/schema/safety.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
-import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
-import { episodeStates } from "../harness/remediation-results.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { PolicySpec } from "../../../src/config/schema/policy.ts";
+import type { Safety } from "../../../src/config/schema/safety.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
+import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { episodeStates } from "../../harness/remediation-results.ts";
 
 const now = (network: QuietNetwork) => network.daemon.clock.now();
 const minutes = (ms: number) => Math.round(ms / MINUTE_MS);

@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { compileExpression } from "../../src/policy/cel/expression.ts";
-import { defaultSafety, rebootOffline, remediationConfig } from "../harness/policies.ts";
-import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { compileExpression } from "../../../src/policy/cel/expression.ts";
+import { defaultSafety, rebootOffline, remediationConfig } from "../../harness/policies.ts";
+import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import {
   episodeStates,
   holdReasonsOf,
   nodesActedOn,
   notificationsOf,
   trustReasons,
-} from "../harness/remediation-results.ts";
+} from "../../harness/remediation-results.ts";
 
 // Wrong data on which similar projects acted, by the issue or report of each.
 

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { runAtOnce } from "../../src/base/steps.ts";
-import type { PolicySpec } from "../../src/config/schema/policy.ts";
-import type { ServiceOptions } from "../../src/config/schema/scenario.ts";
-import type { Transport } from "../../src/model/ports.ts";
-import { defaultScenario, defaultServiceOptions } from "../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationConfig } from "../harness/policies.ts";
-import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
-import { actionLines, episodeStates } from "../harness/remediation-results.ts";
-import { changingBodies } from "../harness/simulator/changed-responses.ts";
+import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
+import type { PolicySpec } from "../../../src/config/schema/policy.ts";
+import type { ServiceOptions } from "../../../src/config/schema/scenario.ts";
+import type { Transport } from "../../../src/model/ports.ts";
+import { defaultScenario, defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
+import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
+import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
+import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
+import { changingBodies } from "../../harness/simulator/changed-responses.ts";
 
 interface Setting {
   readonly spec?: Partial<PolicySpec>;
