@@ -4,8 +4,8 @@ import {
   rebootOffline,
   startDaemonFor,
   startHealingSetup,
-} from "../integration/remediation/healing-daemon.ts";
-import { waitUntil } from "../integration/wait-until.ts";
+} from "../../integration/remediation/healing-daemon.ts";
+import { waitUntil } from "../../integration/wait-until.ts";
 import { openPage } from "./page-visit.ts";
 
 /** A failure of a node, which a reboot ends. */

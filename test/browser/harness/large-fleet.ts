@@ -1,9 +1,9 @@
-import { NODE_STATUSES } from "../../src/model/node.ts";
-import type { Fleet } from "../../src/model/snapshot.ts";
-import { NODE_MARKS, type NodeMark } from "../../src/remediation/status/views.ts";
-import type { WebDeps } from "../../src/web/http/route.ts";
-import { idleRemediation } from "../web/api/remediation-view-fixture.ts";
-import { buildFleet, marksInSteps, withStatus } from "../web/fleet-fixture.ts";
+import { NODE_STATUSES } from "../../../src/model/node.ts";
+import type { Fleet } from "../../../src/model/snapshot.ts";
+import { NODE_MARKS, type NodeMark } from "../../../src/remediation/status/views.ts";
+import type { WebDeps } from "../../../src/web/http/route.ts";
+import { idleRemediation } from "../../web/api/remediation-view-fixture.ts";
+import { buildFleet, marksInSteps, withStatus } from "../../web/fleet-fixture.ts";
 import { quietStatus } from "./quiet-daemon.ts";
 
 const REGIONS = ["eu-west", "eu-central", "us-east", "us-west", "ap-south", "ap-northeast", "sa-east", "af-south"];

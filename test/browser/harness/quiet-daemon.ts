@@ -1,4 +1,4 @@
-import type { WebDeps } from "../../src/web/http/route.ts";
+import type { WebDeps } from "../../../src/web/http/route.ts";
 
 /** A collector that is off. */
 export const COLLECTOR_OFF = {

@@ -1,8 +1,8 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll, onTestFinished } from "vitest";
-import { systemClock } from "../../src/platform/clock.ts";
-import type { WebDeps } from "../../src/web/http/route.ts";
-import { startTestServer } from "../web/http/test-server.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import type { WebDeps } from "../../../src/web/http/route.ts";
+import { startTestServer } from "../../web/http/test-server.ts";
 import { startBrowser } from "./chromium.ts";
 import { LargeFleet } from "./large-fleet.ts";
 
