@@ -27,8 +27,8 @@ const LONG_TESTS = [
   "test/remediation/execution/verification/shown-statuses.test.ts",
   "test/remediation/state/wall-clock-changes.system.test.ts",
   "test/simulator/api/statistics.test.ts",
-  "test/monitoring/failure-alerts.system.test.ts",
-  "test/monitoring/quiet-alerts.system.test.ts",
+  "test/monitoring/alerts/failure-alerts.system.test.ts",
+  "test/monitoring/alerts/quiet-alerts.system.test.ts",
   "test/browser/scale.system.test.ts",
 ];
 

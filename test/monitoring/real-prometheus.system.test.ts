@@ -9,7 +9,13 @@ import { type Prometheus, runPrometheus, startAlertmanager } from "../integratio
 import { configText, startNetwork, startTestDaemon } from "../integration/simulated-network.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { createAuthority } from "../web/http/tls/certificate-authority.ts";
-import { ANY, allDashboardQueries, type DashboardQuery, dashboards, interpolated } from "./dashboard-files.ts";
+import {
+  ANY,
+  allDashboardQueries,
+  type DashboardQuery,
+  dashboards,
+  interpolated,
+} from "./dashboards/dashboard-files.ts";
 import { fastPrometheus, fastRules, textOf } from "./repository-files.ts";
 import { ruleFiles } from "./rule-files.ts";
 

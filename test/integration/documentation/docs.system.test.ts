@@ -37,7 +37,7 @@ const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[
     "test/integration/backtest/backtest.system.test.ts",
   ],
   ["npm start -- policy test config/policies/tests/*.yaml", "test/cli/policy/shipped-policy-tests.system.test.ts"],
-  ["promtool test rules config/prometheus/tests/*.yml", "test/monitoring/rules.system.test.ts"],
+  ["promtool test rules config/prometheus/tests/*.yml", "test/monitoring/alerts/rules.system.test.ts"],
   ["npm pack", "test/integration/cli/package.system.test.ts"],
   [`npm install --global proxywarden-${VERSION}.tgz`, "test/integration/cli/package.system.test.ts"],
   [`docker build -t proxywarden:${VERSION} .`, "test/deploy/image.test.ts"],

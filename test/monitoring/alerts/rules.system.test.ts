@@ -1,14 +1,14 @@
 import { existsSync, readdirSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { EXIT_OK } from "../../src/cli/context.ts";
-import { createProgram } from "../../src/cli/program.ts";
-import { ALERT_NAMES } from "../../src/notify/alertmanager.ts";
-import { captureOutput } from "../cli/terminal.ts";
-import { requireProgram, runProgram } from "../integration/process.ts";
-import { catalogOfRules, findExpressionProblems } from "./metric-catalogue.ts";
-import { inRepository, textOf } from "./repository-files.ts";
-import { filesIn, ruleFiles, ruleGroups } from "./rule-files.ts";
+import { EXIT_OK } from "../../../src/cli/context.ts";
+import { createProgram } from "../../../src/cli/program.ts";
+import { ALERT_NAMES } from "../../../src/notify/alertmanager.ts";
+import { captureOutput } from "../../cli/terminal.ts";
+import { requireProgram, runProgram } from "../../integration/process.ts";
+import { catalogOfRules, findExpressionProblems } from "../metric-catalogue.ts";
+import { inRepository, textOf } from "../repository-files.ts";
+import { filesIn, ruleFiles, ruleGroups } from "../rule-files.ts";
 
 interface RuleTest {
   readonly alert_rule_test?: readonly { readonly alertname: string; readonly exp_alerts: readonly unknown[] }[];

@@ -1,13 +1,13 @@
-import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
-import type { LoadedConfig } from "../../src/config/load.ts";
-import type { Scenario } from "../../src/config/schema/scenario.ts";
-import { collectionSettingsOf } from "../../src/daemon/config-resources.ts";
-import { setLeaderGauges } from "../../src/daemon/leader.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
-import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
-import { billingMonthOf } from "../../src/rate-limit/monthly-budget.ts";
-import { createNetworkPage } from "../harness/network-page.ts";
-import { START_MS, startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
+import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
+import type { LoadedConfig } from "../../../src/config/load.ts";
+import type { Scenario } from "../../../src/config/schema/scenario.ts";
+import { collectionSettingsOf } from "../../../src/daemon/config-resources.ts";
+import { setLeaderGauges } from "../../../src/daemon/leader.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
+import { networkFamilyNames } from "../../../src/metrics/families/network-families.ts";
+import { billingMonthOf } from "../../../src/rate-limit/monthly-budget.ts";
+import { createNetworkPage } from "../../harness/network-page.ts";
+import { START_MS, startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
 import { type InputSeries, ScrapeHistory } from "./scrape-history.ts";
 
 /** The labels of the daemon as a target. */

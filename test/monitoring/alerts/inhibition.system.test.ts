@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { freePort } from "../harness/free-port.ts";
-import { startAlertmanager } from "../integration/prometheus/monitoring-servers.ts";
-import { waitUntil } from "../integration/wait-until.ts";
-import { textOf } from "./repository-files.ts";
+import { freePort } from "../../harness/free-port.ts";
+import { startAlertmanager } from "../../integration/prometheus/monitoring-servers.ts";
+import { waitUntil } from "../../integration/wait-until.ts";
+import { textOf } from "../repository-files.ts";
 
 const rule = (alertname: string, instance?: string) => ({
   labels: { alertname, job: "proxywarden", ...(instance === undefined ? {} : { instance }) },

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import type { Fault, FaultKind } from "../../src/config/schema/scenario.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { parseRepositoryConfig } from "../deploy/manifest.ts";
-import { isLongRun } from "../harness/run-length.ts";
-import { createTempFolder } from "../harness/temp-folder.ts";
-import { promtoolTest, RULE_TEST_HEAD, ruleGroups, seriesReadBy } from "./rule-files.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { Fault, FaultKind } from "../../../src/config/schema/scenario.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
+import { parseRepositoryConfig } from "../../deploy/manifest.ts";
+import { isLongRun } from "../../harness/run-length.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
+import { promtoolTest, RULE_TEST_HEAD, ruleGroups, seriesReadBy } from "../rule-files.ts";
 import { scrapeSimulation } from "./simulated-scrapes.ts";
 
 const INTERVAL_MS = MINUTE_MS;

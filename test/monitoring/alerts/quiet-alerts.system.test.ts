@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import type { LoadedConfig } from "../../src/config/load.ts";
-import { loadScenario, type Scenario } from "../../src/config/schema/scenario.ts";
-import { defaultScenario, demoScenario } from "../../src/simulator/default-scenarios.ts";
-import { inRepository, parseRepositoryConfig, textOf } from "../deploy/manifest.ts";
-import { orThrow } from "../harness/or-throw.ts";
-import { isLongRun } from "../harness/run-length.ts";
-import { createTempFolder } from "../harness/temp-folder.ts";
-import { promtoolTest, RULE_TEST_HEAD, ruleGroups, seriesReadBy } from "./rule-files.ts";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { LoadedConfig } from "../../../src/config/load.ts";
+import { loadScenario, type Scenario } from "../../../src/config/schema/scenario.ts";
+import { defaultScenario, demoScenario } from "../../../src/simulator/default-scenarios.ts";
+import { inRepository, parseRepositoryConfig, textOf } from "../../deploy/manifest.ts";
+import { orThrow } from "../../harness/or-throw.ts";
+import { isLongRun } from "../../harness/run-length.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
+import { promtoolTest, RULE_TEST_HEAD, ruleGroups, seriesReadBy } from "../rule-files.ts";
 import { scrapeSimulation } from "./simulated-scrapes.ts";
 
 /** In the long form that of the shipped configuration of Prometheus. */

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { HOLD_MS_MAX, HOLD_REASON_ROWS, HOLD_REASONS, type HoldReason } from "../../src/policy/decision.ts";
-import { enforcedShippedPolicies } from "../harness/shipped-policies.ts";
-import { textOf } from "./repository-files.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { HOLD_MS_MAX, HOLD_REASON_ROWS, HOLD_REASONS, type HoldReason } from "../../../src/policy/decision.ts";
+import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
+import { textOf } from "../repository-files.ts";
 
 const { safety } = enforcedShippedPolicies().config;
 

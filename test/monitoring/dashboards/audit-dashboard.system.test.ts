@@ -1,9 +1,9 @@
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { SAMPLE_RANGE, sampleJournal } from "../journal/postgres/sample-journal.ts";
-import { openLeaderStore, postgresDeps, removeCluster, sharedCluster } from "../journal/state-stores.ts";
+import { SAMPLE_RANGE, sampleJournal } from "../../journal/postgres/sample-journal.ts";
+import { openLeaderStore, postgresDeps, removeCluster, sharedCluster } from "../../journal/state-stores.ts";
+import { textOf } from "../repository-files.ts";
 import { dashboards, interpolatedSql, type SqlDashboardQuery, sqlQueriesOf } from "./dashboard-files.ts";
-import { textOf } from "./repository-files.ts";
 
 const queries = sqlQueriesOf("audit.json", dashboards.get("audit.json")!);
 

@@ -3,17 +3,17 @@ import { fileURLToPath } from "node:url";
 import { defaultDashboard } from "@grafana/schema";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { UIDS } from "../../grafana/dashboard.ts";
-import { compiledDashboards, dashboardFiles } from "../../grafana/main.ts";
-import { staleFiles } from "../../scripts/generated-files.ts";
-import { DAEMON_FAMILIES } from "../../src/metrics/families/daemon-families.ts";
-import { networkFamilyNames } from "../../src/metrics/families/network-families.ts";
+import { UIDS } from "../../../grafana/dashboard.ts";
+import { compiledDashboards, dashboardFiles } from "../../../grafana/main.ts";
+import { staleFiles } from "../../../scripts/generated-files.ts";
+import { DAEMON_FAMILIES } from "../../../src/metrics/families/daemon-families.ts";
+import { networkFamilyNames } from "../../../src/metrics/families/network-families.ts";
+import { catalogOfRules, catalogOfScrape, familyOf, findExpressionProblems } from "../metric-catalogue.ts";
+import { textOf } from "../repository-files.ts";
+import { seriesReadBy } from "../rule-files.ts";
 import { ANY, allDashboardQueries, dashboards, interpolated, panelsOf, queriesOf } from "./dashboard-files.ts";
-import { catalogOfRules, catalogOfScrape, familyOf, findExpressionProblems } from "./metric-catalogue.ts";
-import { textOf } from "./repository-files.ts";
-import { seriesReadBy } from "./rule-files.ts";
 
-const inGrafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url));
+const inGrafana = (path: string) => fileURLToPath(new URL(`../../../grafana/${path}`, import.meta.url));
 const everyDashboard = [...dashboards];
 
 test("the committed dashboards match the sources: npm run dashboards writes them", () => {

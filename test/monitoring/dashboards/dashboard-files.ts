@@ -1,5 +1,5 @@
 import type { Dashboard, Panel } from "@grafana/grafana-foundation-sdk/dashboard";
-import { compiledDashboards } from "../../grafana/main.ts";
+import { compiledDashboards } from "../../../grafana/main.ts";
 
 /** A query of a dashboard, as its file has it. */
 export interface DashboardQuery {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { createTempFolder } from "../harness/temp-folder.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
+import { promtoolTest, RULE_TEST_HEAD } from "../rule-files.ts";
 import { ANY, allDashboardQueries, interpolated } from "./dashboard-files.ts";
-import { promtoolTest, RULE_TEST_HEAD } from "./rule-files.ts";
 
 const LABELS = 'job="proxywarden",instance="a"';
 const ACTION = `${LABELS},policy="offline",action="reboot"`;
