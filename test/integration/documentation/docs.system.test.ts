@@ -23,7 +23,7 @@ const TESTED_ELSEWHERE: readonly (readonly [command: string, testedBy: string])[
   ["npm run demo", "test/integration/cli/demo.system.test.ts"],
   ["npm run world", "test/world/main.ts"],
   ["npm run world -- full-day", "test/world/full-day.world.test.ts"],
-  ["npm run world -- high-availability", "test/world/high-availability.world.test.ts"],
+  ["npm run world -- high-availability", "test/world/high-availability/high-availability.world.test.ts"],
   ["npm run world -- --seeds 300 --days 3", "test/world/main.ts"],
   ["npm run world -- --seed 17 --days 3", "test/world/main.ts"],
   ["npm run world -- --mutations", "test/world/seeds/mutations.ts"],

@@ -16,7 +16,7 @@ import { createBreakerModel } from "../invariants/breaker-model.ts";
 import { checkCommit } from "../invariants/commit-invariants.ts";
 import { firingViolation } from "../invariants/firing-invariant.ts";
 import { checkServiceClock, checkWalk, createServiceClockModel } from "../invariants/observation-invariants.ts";
-import { createRegionOutages } from "../invariants/region-outages.ts";
+import { createRegionOutages } from "../invariants/outages/region-outages.ts";
 import { createCheckedTransport } from "./checked-transport.ts";
 import {
   type Configuration,

@@ -6,8 +6,8 @@ import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
 import { START_MS } from "../../harness/virtual-daemon.ts";
 import { createRestartCount, type RestartCount } from "../daemon/restart-count.ts";
 import { Simulation, STEP_MS } from "../daemon/simulation.ts";
-import { createFailureLog, type FailureLog, type NodeFailure } from "../invariants/failure-log.ts";
 import { alertsOf, createHoldRecord, type Hold } from "../invariants/hold-record.ts";
+import { createFailureLog, type FailureLog, type NodeFailure } from "../invariants/outages/failure-log.ts";
 import { figuresTable, quantiles, shares } from "./figures.ts";
 
 /** Options of {@link runMonth}. */

@@ -6,7 +6,7 @@ import { rateLimitedCount, replyCounts } from "../../../src/simulator/http/servi
 import { createPlanLimits, everyMinuteSettings, START_MS } from "../../harness/virtual-daemon.ts";
 import { Simulation, STEP_MS } from "../daemon/simulation.ts";
 import type { PostAttempt, Violation } from "../daemon/simulation-parts.ts";
-import { createFailureLog, type FailureLog, type NodeFailure } from "../invariants/failure-log.ts";
+import { createFailureLog, type FailureLog, type NodeFailure } from "../invariants/outages/failure-log.ts";
 import { figuresTable, quantiles, shares } from "./figures.ts";
 
 /** Options of {@link simulateWeek}. */

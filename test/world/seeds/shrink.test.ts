@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { shrinkCauses } from "./seeds/shrinking.ts";
+import { shrinkCauses } from "./shrinking.ts";
 
 const causes = Array.from({ length: 30 }, (_, index) => `cause ${index}`);
 

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { MUTATIONS } from "./seeds/mutations.ts";
+import { MUTATIONS } from "./mutations.ts";
 
-const ROOT = join(import.meta.dirname, "../..");
+const ROOT = join(import.meta.dirname, "../../..");
 
 test.each(MUTATIONS)("the edits of the deliberate fault '$name' match the source", ({ edits }) => {
   for (const { file, find, replace } of edits) {

@@ -1,9 +1,9 @@
-import { MINUTE_MS } from "../../../src/base/duration.ts";
-import type { PolicySpec } from "../../../src/config/schema/policy.ts";
-import { findNode } from "../../../src/simulator/fleet/fleet.ts";
-import { clockSkewAt } from "../../../src/simulator/http/faults.ts";
-import { type ListRecord, parseBody, recordsOf } from "../daemon/observations.ts";
-import type { PostAttempt, SimulationParts } from "../daemon/simulation-parts.ts";
+import { MINUTE_MS } from "../../../../src/base/duration.ts";
+import type { PolicySpec } from "../../../../src/config/schema/policy.ts";
+import { findNode } from "../../../../src/simulator/fleet/fleet.ts";
+import { clockSkewAt } from "../../../../src/simulator/http/faults.ts";
+import { type ListRecord, parseBody, recordsOf } from "../../daemon/observations.ts";
+import type { PostAttempt, SimulationParts } from "../../daemon/simulation-parts.ts";
 import { createOutageModel, type OutageModel, type ShownNode } from "./outage-model.ts";
 
 /** Checks actions on nodes whose region is cut off. */

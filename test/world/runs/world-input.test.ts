@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { causesOf, inputWithCauses, worldInput } from "./runs/world-input.ts";
-import { runTask } from "./seed-task.ts";
+import { runTask } from "../seeds/seed-task.ts";
+import { causesOf, inputWithCauses, worldInput } from "./world-input.ts";
 
 const size = { nodes: 60, days: 2 };
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { seededRandom } from "../../src/base/random.ts";
-import { systemClock } from "../../src/platform/clock.ts";
-import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
-import { type Member, until } from "../integration/high-availability/member.ts";
-import { type ProcessGroup, startProcessGroup } from "../integration/high-availability/process-group.ts";
-import { createRandomChoices, type RandomChoices } from "./runs/random-choices.ts";
+import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { seededRandom } from "../../../src/base/random.ts";
+import { systemClock } from "../../../src/platform/clock.ts";
+import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
+import { type Member, until } from "../../integration/high-availability/member.ts";
+import { type ProcessGroup, startProcessGroup } from "../../integration/high-availability/process-group.ts";
+import { createRandomChoices, type RandomChoices } from "../runs/random-choices.ts";
 
 const SCHEDULES = Number(process.env.WORLD_SCHEDULES ?? 20);
 const FIRST_SEED = Number(process.env.WORLD_SEED ?? 1);

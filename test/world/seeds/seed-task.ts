@@ -1,6 +1,6 @@
-import { type Race, runRace } from "./faults/step-races.ts";
-import { inputWithCauses, worldInput } from "./runs/world-input.ts";
-import { runWorld, type Until, type WorldReport } from "./runs/world-run.ts";
+import { type Race, runRace } from "../faults/step-races.ts";
+import { inputWithCauses, worldInput } from "../runs/world-input.ts";
+import { runWorld, type Until, type WorldReport } from "../runs/world-run.ts";
 
 /** A run for a process of the pool. */
 export interface SeedTask {

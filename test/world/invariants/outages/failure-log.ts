@@ -1,6 +1,6 @@
-import type { EpochMs } from "../../../src/model/time.ts";
-import type { FailureMode, Remedy } from "../../../src/simulator/fleet/failures.ts";
-import type { PostAttempt, SimulationParts } from "../daemon/simulation-parts.ts";
+import type { EpochMs } from "../../../../src/model/time.ts";
+import type { FailureMode, Remedy } from "../../../../src/simulator/fleet/failures.ts";
+import type { PostAttempt, SimulationParts } from "../../daemon/simulation-parts.ts";
 
 /** An actual failure of a simulated node. Times are on the service's clock. */
 export interface NodeFailure {

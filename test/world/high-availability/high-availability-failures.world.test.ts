@@ -2,16 +2,16 @@ import { execFileSync } from "node:child_process";
 import { appendFileSync, cpSync, rmSync, statfsSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { VERSIONS } from "../../src/journal/postgres/migrations.ts";
-import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
-import { createTempFolder } from "../harness/temp-folder.ts";
-import { type Member, until } from "../integration/high-availability/member.ts";
-import { type ProcessGroup, startProcessGroup } from "../integration/high-availability/process-group.ts";
-import { CRASH_BOUNDARIES } from "../integration/remediation/crash-point.ts";
-import type { PostHooks } from "../integration/remediation/recording-proxy.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { VERSIONS } from "../../../src/journal/postgres/migrations.ts";
+import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
+import { createTempFolder } from "../../harness/temp-folder.ts";
+import { type Member, until } from "../../integration/high-availability/member.ts";
+import { type ProcessGroup, startProcessGroup } from "../../integration/high-availability/process-group.ts";
+import { CRASH_BOUNDARIES } from "../../integration/remediation/crash-point.ts";
+import type { PostHooks } from "../../integration/remediation/recording-proxy.ts";
 
-const ROOT = join(import.meta.dirname, "../..");
+const ROOT = join(import.meta.dirname, "../../..");
 
 let cluster: PostgresCluster;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
-import { createOutageModel, type OutageModel, type ShownNode } from "./invariants/outage-model.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
+import { createOutageModel, type OutageModel, type ShownNode } from "./outage-model.ts";
 
 const NODES = ["a", "b", "c", "d"];
 /** Two of the four nodes are an incident if they were shown healthy, otherwise three. */

@@ -1,6 +1,6 @@
-import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import type { EpochMs, MonotonicMs } from "../../../src/model/time.ts";
-import { nodesOfShare } from "../daemon/simulation-parts.ts";
+import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../../src/base/duration.ts";
+import type { EpochMs, MonotonicMs } from "../../../../src/model/time.ts";
+import { nodesOfShare } from "../../daemon/simulation-parts.ts";
 
 /** What an answer of the service showed about a node. */
 export interface ShownNode {

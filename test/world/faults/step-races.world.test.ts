@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { RACES, runRace } from "./faults/step-races.ts";
+import { RACES, runRace } from "./step-races.ts";
 
 /** One for each step. */
 const POSTS = 5;

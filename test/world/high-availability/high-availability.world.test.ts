@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { seededRandom } from "../../src/base/random.ts";
-import { type DaemonGroup, type GroupedDaemon, startDaemonGroup } from "../harness/daemon-group.ts";
-import { actualNodes } from "../harness/simulator/actual-state.ts";
-import { createRandomChoices, type RandomChoices } from "./runs/random-choices.ts";
+import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { seededRandom } from "../../../src/base/random.ts";
+import { type DaemonGroup, type GroupedDaemon, startDaemonGroup } from "../../harness/daemon-group.ts";
+import { actualNodes } from "../../harness/simulator/actual-state.ts";
+import { createRandomChoices, type RandomChoices } from "../runs/random-choices.ts";
 
 const SCHEDULES = Number(process.env.WORLD_SCHEDULES ?? 200);
 const FIRST_SEED = Number(process.env.WORLD_SEED ?? 1);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { runSteps } from "./faults/crashed-steps.ts";
+import { runSteps } from "./crashed-steps.ts";
 
 /** The steps in order. A step that a crash left in doubt is not sent again, so it may be missing. */
 const EXPECTED_STEPS = ["disconnect", 'reboot {"force":false}', 'reboot {"force":true}', "quarantine"];
