@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { isLongRun } from "../harness/run-length.ts";
-import { HOURS_SETUPS, limitsWithoutPlan } from "./limited-service.ts";
+import { isLongRun } from "../../harness/run-length.ts";
+import { HOURS_SETUPS, limitsWithoutPlan } from "../limited-service.ts";
 import { type SaturatedDay, simulateDay } from "./saturated-day.ts";
 
 const day = (parts: Pick<SaturatedDay, "limiter" | "headers" | "limits" | "categories" | "hours">): SaturatedDay => ({

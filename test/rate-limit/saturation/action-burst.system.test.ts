@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { MINUTE_MS } from "../../src/base/duration.ts";
-import { availabilityOf } from "../../src/rate-limit/availability.ts";
-import { createLedger } from "../../src/rate-limit/ledger.ts";
-import type { Category, Limits, PLANS } from "../../src/rate-limit/limits.ts";
-import { settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
-import { isLongRun } from "../harness/run-length.ts";
-import { HOURS_SETUPS, limitsWithoutPlan } from "./limited-service.ts";
+import { MINUTE_MS } from "../../../src/base/duration.ts";
+import { availabilityOf } from "../../../src/rate-limit/availability.ts";
+import { createLedger } from "../../../src/rate-limit/ledger.ts";
+import type { Category, Limits, PLANS } from "../../../src/rate-limit/limits.ts";
+import { settlePermit, takePermit } from "../../../src/rate-limit/permits.ts";
+import { isLongRun } from "../../harness/run-length.ts";
+import { HOURS_SETUPS, limitsWithoutPlan } from "../limited-service.ts";
 import { type SaturatedDay, simulateDay } from "./saturated-day.ts";
 
 const PLANS_TESTED = ["starter", "enterprise", "business"] as const;

@@ -1,11 +1,11 @@
-import { type Random, seededRandom } from "../../src/base/random.ts";
-import { availabilityOf } from "../../src/rate-limit/availability.ts";
-import { LIMIT_SCOPES } from "../../src/rate-limit/external-usage/external-usage.ts";
-import { createLedger, type Ledger, type Permit } from "../../src/rate-limit/ledger.ts";
-import type { Category, Lane } from "../../src/rate-limit/limits.ts";
-import { type CallOutcome, settlePermit, takePermit } from "../../src/rate-limit/permits.ts";
-import { parseLimitReading } from "../../src/rate-limit/stated-limit.ts";
-import { createLimitedService, type LimiterSetup, type StatedHeaders } from "./limited-service.ts";
+import { type Random, seededRandom } from "../../../src/base/random.ts";
+import { availabilityOf } from "../../../src/rate-limit/availability.ts";
+import { LIMIT_SCOPES } from "../../../src/rate-limit/external-usage/external-usage.ts";
+import { createLedger, type Ledger, type Permit } from "../../../src/rate-limit/ledger.ts";
+import type { Category, Lane } from "../../../src/rate-limit/limits.ts";
+import { type CallOutcome, settlePermit, takePermit } from "../../../src/rate-limit/permits.ts";
+import { parseLimitReading } from "../../../src/rate-limit/stated-limit.ts";
+import { createLimitedService, type LimiterSetup, type StatedHeaders } from "../limited-service.ts";
 
 /** A simulation in which calls are always waiting. */
 export interface SaturatedDay extends LimiterSetup {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { LIMITER_KINDS } from "../../src/config/schema/scenario.ts";
-import { isLongRun } from "../harness/run-length.ts";
-import { type Gateway, limitsWithoutPlan } from "./limited-service.ts";
+import { LIMITER_KINDS } from "../../../src/config/schema/scenario.ts";
+import { isLongRun } from "../../harness/run-length.ts";
+import { type Gateway, limitsWithoutPlan } from "../limited-service.ts";
 import { type DayReport, type SaturatedDay, simulateDay } from "./saturated-day.ts";
 
 const HOUR = 3_600_000;
