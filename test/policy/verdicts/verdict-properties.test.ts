@@ -1,14 +1,14 @@
 import { Environment } from "@marcbachmann/cel-js";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { compileExpression, type Expression } from "../../src/policy/cel/expression.ts";
-import { FIELDS } from "../../src/policy/cel/fields.ts";
-import { evaluatePolicy } from "../../src/policy/evaluation.ts";
-import { propertyRuns } from "../harness/run-length.ts";
-import { scopeOf } from "../metrics/snapshot-fixtures.ts";
+import { compileExpression, type Expression } from "../../../src/policy/cel/expression.ts";
+import { FIELDS } from "../../../src/policy/cel/fields.ts";
+import { evaluatePolicy } from "../../../src/policy/evaluation.ts";
+import { propertyRuns } from "../../harness/run-length.ts";
+import { scopeOf } from "../../metrics/snapshot-fixtures.ts";
+import { type RandomExpression, randomConditions } from "../cel/arbitrary-expression.ts";
+import { referenceReading } from "../cel/naive-evaluation.ts";
 import { MAX_AGES, NOW, type SampledFleet, sampledFleets, snapshotOf } from "./arbitrary-snapshot.ts";
-import { type RandomExpression, randomConditions } from "./cel/arbitrary-expression.ts";
-import { referenceReading } from "./cel/naive-evaluation.ts";
 
 function mustCompileText({ text }: RandomExpression<boolean>): Expression {
   const expression = compileExpression(text);
@@ -146,7 +146,7 @@ describe("CEL's own evaluator", () => {
     for (const { name, type } of FIELDS) {
       const value = known[name];
       if (value === undefined) continue;
-      const path = name.split(".");
+      const path = name.split("..");
       let place = context;
       for (const segment of path.slice(0, -1)) {
         place[segment] ??= {};

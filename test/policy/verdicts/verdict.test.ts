@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { compileExpression } from "../../src/policy/cel/expression.ts";
-import { evaluateExpression, evaluatePolicy } from "../../src/policy/evaluation.ts";
-import { buildFleet, type NodeFixture, scopeOf } from "../metrics/snapshot-fixtures.ts";
+import { compileExpression } from "../../../src/policy/cel/expression.ts";
+import { evaluateExpression, evaluatePolicy } from "../../../src/policy/evaluation.ts";
+import { buildFleet, type NodeFixture, scopeOf } from "../../metrics/snapshot-fixtures.ts";
 
 const NOW = 1_000_000;
 const MAX_AGES: Record<string, number> = { nodes: 300_000, details: 900_000, sessions: 300_000 };

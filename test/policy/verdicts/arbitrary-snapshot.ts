@@ -1,7 +1,7 @@
 import fc from "fast-check";
-import { NODE_STATUSES } from "../../src/model/node.ts";
-import type { Snapshot } from "../../src/model/snapshot.ts";
-import { buildFleet, buildSessions, type NodeFixture } from "../metrics/snapshot-fixtures.ts";
+import { NODE_STATUSES } from "../../../src/model/node.ts";
+import type { Snapshot } from "../../../src/model/snapshot.ts";
+import { buildFleet, buildSessions, type NodeFixture } from "../../metrics/snapshot-fixtures.ts";
 
 /** Possible knowledge of a daemon about some nodes: complete or not, fresh or not, valid or not. */
 export interface SampledFleet {
