@@ -146,7 +146,7 @@ describe("CEL's own evaluator", () => {
     for (const { name, type } of FIELDS) {
       const value = known[name];
       if (value === undefined) continue;
-      const path = name.split("..");
+      const path = name.split(".");
       let place = context;
       for (const segment of path.slice(0, -1)) {
         place[segment] ??= {};

@@ -1,15 +1,15 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { fail, ok, type Result } from "../../src/base/result.ts";
-import { CONFIG_CHECKS } from "../../src/cli/config/config-loading.ts";
-import type { ConfigSource } from "../../src/config/checks.ts";
-import { type ConfigProblem, formatProblem } from "../../src/config/diagnostics/problem.ts";
-import { loadConfig } from "../../src/config/load.ts";
-import { loadPolicyTests } from "../../src/config/policy-test-file.ts";
-import { loadScenario } from "../../src/config/schema/scenario.ts";
-import { fileText } from "../config/config-fixtures.ts";
-import { mutatedText, pick, randomBytes } from "./mutation.ts";
-import { assert, type FuzzTarget } from "./target.ts";
+import { fail, ok, type Result } from "../../../src/base/result.ts";
+import { CONFIG_CHECKS } from "../../../src/cli/config/config-loading.ts";
+import type { ConfigSource } from "../../../src/config/checks.ts";
+import { type ConfigProblem, formatProblem } from "../../../src/config/diagnostics/problem.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+import { loadPolicyTests } from "../../../src/config/policy-test-file.ts";
+import { loadScenario } from "../../../src/config/schema/scenario.ts";
+import { fileText } from "../../config/config-fixtures.ts";
+import { mutatedText, pick, randomBytes } from "../mutation.ts";
+import { assert, type FuzzTarget } from "../target.ts";
 
 type FileKind = "config" | "policies" | "web" | "scenario" | "policy_test";
 
@@ -19,7 +19,7 @@ interface Input {
 }
 
 const yamlIn = (folder: string): string[] =>
-  readdirSync(new URL(`../../${folder}`, import.meta.url))
+  readdirSync(new URL(`../../../${folder}`, import.meta.url))
     .filter((name) => name.endsWith(".yaml"))
     .map((name) => fileText(join(folder, name)));
 

@@ -1,10 +1,10 @@
-import type { IntegrationClient } from "../../src/api-client/integration-client.ts";
-import { ok } from "../../src/base/result.ts";
-import { queryRange } from "../../src/cli/backtest/history-reader.ts";
-import { hasFiringAlerts } from "../../src/notify/alertmanager.ts";
-import { queryHasResult } from "../../src/remediation/evaluation/external-blockers.ts";
-import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
-import { assert, type FuzzTarget } from "./target.ts";
+import type { IntegrationClient } from "../../../src/api-client/integration-client.ts";
+import { ok } from "../../../src/base/result.ts";
+import { queryRange } from "../../../src/cli/backtest/history-reader.ts";
+import { hasFiringAlerts } from "../../../src/notify/alertmanager.ts";
+import { queryHasResult } from "../../../src/remediation/evaluation/external-blockers.ts";
+import { bytesOf, jsonText, mutated, pick, randomBytes } from "../mutation.ts";
+import { assert, type FuzzTarget } from "../target.ts";
 
 interface Input {
   readonly server: "prometheus" | "range" | "alertmanager";

@@ -1,4 +1,4 @@
-import type { Json } from "./mutation.ts";
+import type { Json } from "../mutation.ts";
 
 /** A node in detail form (spec, section 2.1). */
 export const node = {

@@ -4,16 +4,16 @@ import {
   readHourlyCall,
   readNodeCall,
   readStatsCall,
-} from "../../src/api-client/endpoints.ts";
-import type { Random } from "../../src/base/random.ts";
-import { seededRandom } from "../../src/base/random.ts";
-import { ok } from "../../src/base/result.ts";
-import type { Transport } from "../../src/model/ports.ts";
-import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { createTestClient, createTestRateLimiter, START_MS } from "../harness/virtual-daemon.ts";
-import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
+} from "../../../src/api-client/endpoints.ts";
+import type { Random } from "../../../src/base/random.ts";
+import { seededRandom } from "../../../src/base/random.ts";
+import { ok } from "../../../src/base/result.ts";
+import type { Transport } from "../../../src/model/ports.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { createTestClient, createTestRateLimiter, START_MS } from "../../harness/virtual-daemon.ts";
+import { bytesOf, jsonText, mutated, pick, randomBytes } from "../mutation.ts";
+import { assert, type FuzzTarget } from "../target.ts";
 import { actionReply, hours, node, pageOf, statistics } from "./record-seeds.ts";
-import { assert, type FuzzTarget } from "./target.ts";
 
 /** An answer of the service or of a proxy in front of it. */
 interface Answer {

@@ -4,13 +4,13 @@ import {
   decodeNodeRecord,
   decodePage,
   decodeSessionRecord,
-} from "../../src/api-client/decoding/records.ts";
-import { decodeHourly, decodeStatistics } from "../../src/api-client/decoding/statistics.ts";
-import { readJson } from "../../src/api-client/json-body.ts";
-import type { Random } from "../../src/base/random.ts";
-import { bytesOf, jsonText, mutated, pick, randomBytes } from "./mutation.ts";
+} from "../../../src/api-client/decoding/records.ts";
+import { decodeHourly, decodeStatistics } from "../../../src/api-client/decoding/statistics.ts";
+import { readJson } from "../../../src/api-client/json-body.ts";
+import type { Random } from "../../../src/base/random.ts";
+import { bytesOf, jsonText, mutated, pick, randomBytes } from "../mutation.ts";
+import { assert, type FuzzTarget } from "../target.ts";
 import { actionReply, hours, node, pageOf, session, statistics } from "./record-seeds.ts";
-import { assert, type FuzzTarget } from "./target.ts";
 
 interface Input {
   readonly reader: keyof typeof seeds;

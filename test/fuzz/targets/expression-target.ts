@@ -1,8 +1,8 @@
-import { compileExpression } from "../../src/policy/cel/expression.ts";
-import { FIELDS } from "../../src/policy/cel/fields.ts";
-import type { Value } from "../../src/policy/cel/term.ts";
-import { mutatedText, pick, randomBytes } from "./mutation.ts";
-import { assert, type FuzzTarget } from "./target.ts";
+import { compileExpression } from "../../../src/policy/cel/expression.ts";
+import { FIELDS } from "../../../src/policy/cel/fields.ts";
+import type { Value } from "../../../src/policy/cel/term.ts";
+import { mutatedText, pick, randomBytes } from "../mutation.ts";
+import { assert, type FuzzTarget } from "../target.ts";
 
 interface Input {
   readonly text: string;

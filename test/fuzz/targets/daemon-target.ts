@@ -1,18 +1,18 @@
-import { byName } from "../../src/base/by-name.ts";
-import { MINUTE_MS } from "../../src/base/duration.ts";
-import { seededRandom } from "../../src/base/random.ts";
-import { runAtOnce } from "../../src/base/steps.ts";
-import { NetworkRenderer } from "../../src/metrics/render/renderer.ts";
-import type { Transport } from "../../src/model/ports.ts";
-import { COLLECTORS } from "../../src/model/snapshot.ts";
-import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { createService } from "../../src/simulator/http/service.ts";
-import { rebootOffline, remediationConfig, withoutLimits } from "../harness/policies.ts";
-import { createSimulatedTransport } from "../harness/simulator/transport.ts";
-import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
-import { bytesOf, jsonText, mutated } from "./mutation.ts";
-import { assert, type FuzzTarget } from "./target.ts";
+import { byName } from "../../../src/base/by-name.ts";
+import { MINUTE_MS } from "../../../src/base/duration.ts";
+import { seededRandom } from "../../../src/base/random.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
+import { NetworkRenderer } from "../../../src/metrics/render/renderer.ts";
+import type { Transport } from "../../../src/model/ports.ts";
+import { COLLECTORS } from "../../../src/model/snapshot.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
+import { createService } from "../../../src/simulator/http/service.ts";
+import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
+import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
+import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
+import { bytesOf, jsonText, mutated } from "../mutation.ts";
+import { assert, type FuzzTarget } from "../target.ts";
 
 interface Input {
   readonly seed: number;

@@ -1,4 +1,4 @@
-import type { FuzzTarget } from "./target.ts";
+import type { FuzzTarget } from "../target.ts";
 
 /** The defect of the target, from the query of the URL by which this module is imported. */
 const fault = new URL(import.meta.url).searchParams.get("fault");

@@ -1,22 +1,22 @@
 import { connect } from "node:net";
-import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import type { Random } from "../../src/base/random.ts";
-import { ok } from "../../src/base/result.ts";
-import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
-import type { Clock, Log } from "../../src/model/ports.ts";
-import { createEventLog } from "../../src/web/api/event-log.ts";
-import { createHistory } from "../../src/web/api/history.ts";
-import { nodesView, nodeView } from "../../src/web/api/node-views.ts";
-import { operatorCommandTable } from "../../src/web/api/operator-command-routes.ts";
-import { budgetView, type StatusSnapshot, statusView } from "../../src/web/api/status-views.ts";
-import type { WebDeps } from "../../src/web/http/route.ts";
-import { startWebServer, type WebServer } from "../../src/web/http/server.ts";
-import { MetricsEndpoint } from "../../src/web/scrape/metrics-endpoint.ts";
-import { orThrow } from "../harness/or-throw.ts";
-import { rebootOffline, remediationConfig, withoutLimits } from "../harness/policies.ts";
-import { fixedKey, startVirtualDaemon, statusSnapshotOf, type VirtualDaemon } from "../harness/virtual-daemon.ts";
-import { bytesOf, jsonText, mutated, mutatedText, pick, randomBytes, upTo } from "./mutation.ts";
-import { assert, type FuzzTarget } from "./target.ts";
+import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import type { Random } from "../../../src/base/random.ts";
+import { ok } from "../../../src/base/result.ts";
+import { SHUTDOWN_BUDGET } from "../../../src/daemon/shutdown.ts";
+import type { Clock, Log } from "../../../src/model/ports.ts";
+import { createEventLog } from "../../../src/web/api/event-log.ts";
+import { createHistory } from "../../../src/web/api/history.ts";
+import { nodesView, nodeView } from "../../../src/web/api/node-views.ts";
+import { operatorCommandTable } from "../../../src/web/api/operator-command-routes.ts";
+import { budgetView, type StatusSnapshot, statusView } from "../../../src/web/api/status-views.ts";
+import type { WebDeps } from "../../../src/web/http/route.ts";
+import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
+import { MetricsEndpoint } from "../../../src/web/scrape/metrics-endpoint.ts";
+import { orThrow } from "../../harness/or-throw.ts";
+import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
+import { fixedKey, startVirtualDaemon, statusSnapshotOf, type VirtualDaemon } from "../../harness/virtual-daemon.ts";
+import { bytesOf, jsonText, mutated, mutatedText, pick, randomBytes, upTo } from "../mutation.ts";
+import { assert, type FuzzTarget } from "../target.ts";
 
 interface Input {
   /** The bytes of the request, as Latin-1. */
