@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import { expect, test } from "vitest";
 import { DAY_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { freePort } from "../harness/free-port.ts";
+import { freePort } from "../harness/servers/free-port.ts";
 import { createInterventions } from "../harness/simulator/interventions.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { type Prometheus, runPrometheus, startAlertmanager } from "../integration/prometheus/monitoring-servers.ts";

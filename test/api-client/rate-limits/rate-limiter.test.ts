@@ -5,7 +5,12 @@ import type { CallCounter } from "../../../src/model/ports.ts";
 import type { Permit } from "../../../src/rate-limit/ledger.ts";
 import { type Category, type Lane, type Limits, PLANS } from "../../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { businessLimits, createRecordingLog, createTestRateLimiter, START_MS } from "../../harness/virtual-daemon.ts";
+import {
+  businessLimits,
+  createRecordingLog,
+  createTestRateLimiter,
+  START_MS,
+} from "../../harness/daemon/virtual-daemon.ts";
 
 /** Without a limit on concurrent calls, since most tests return no permits. */
 const limits: Limits = { ...businessLimits, plan: { ...PLANS.business, concurrentRequests: null } };

@@ -9,8 +9,13 @@ import type { Category } from "../../../src/rate-limit/limits.ts";
 import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { createService } from "../../../src/simulator/http/service.ts";
+import {
+  createPlanLimits,
+  createTestClient,
+  createTestRateLimiter,
+  START_MS,
+} from "../../harness/daemon/virtual-daemon.ts";
 import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
-import { createPlanLimits, createTestClient, createTestRateLimiter, START_MS } from "../../harness/virtual-daemon.ts";
 import { callMetrics } from "../client-fixture.ts";
 
 /** Behavior of another client of the same key from `fromMinute` until `untilMinute`. */

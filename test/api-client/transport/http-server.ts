@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { onTestFinished } from "vitest";
 import { createTransport, type TransportOptions } from "../../../src/api-client/transport.ts";
 import type { Transport } from "../../../src/model/ports.ts";
-import { listenInTest } from "../../harness/listening-server.ts";
+import { listenInTest } from "../../harness/servers/listening-server.ts";
 
 /** A request as it came. */
 export interface ReceivedRequest {

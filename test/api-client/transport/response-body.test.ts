@@ -2,7 +2,7 @@ import { createServer, type ServerResponse } from "node:http";
 import { expect, test } from "vitest";
 import { BODY_BYTES_MAX } from "../../../src/api-client/transport.ts";
 import type { Transport } from "../../../src/model/ports.ts";
-import { listenInTest } from "../../harness/listening-server.ts";
+import { listenInTest } from "../../harness/servers/listening-server.ts";
 import { get, neverAnswers, transportTo } from "./http-server.ts";
 
 /** Returns a transport to a server that answers requests with `answer`. */

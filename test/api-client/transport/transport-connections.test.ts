@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import { createSecureServer } from "node:http2";
 import { createConnection, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
-import { listenInTest } from "../../harness/listening-server.ts";
+import { listenInTest } from "../../harness/servers/listening-server.ts";
 import { createAuthority } from "../../web/http/tls/certificate-authority.ts";
 import { get, neverAnswers, post, transportTo } from "./http-server.ts";
 

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { expect, onTestFinished, test } from "vitest";
 import { createCurrentTransport } from "../../../src/api-client/transport.ts";
-import { listenInTest } from "../../harness/listening-server.ts";
+import { listenInTest } from "../../harness/servers/listening-server.ts";
 
 const never = new AbortController().signal;
 const get = { method: "GET", path: "/", headers: {} } as const;

@@ -3,7 +3,7 @@ import { createServer as createTcpServer, type Socket } from "node:net";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { BODY_BYTES_MAX, createTransport } from "../../../src/api-client/transport.ts";
-import { listenInTest } from "../../harness/listening-server.ts";
+import { listenInTest } from "../../harness/servers/listening-server.ts";
 import { get, neverAnswers, post, transportTo } from "./http-server.ts";
 
 /** A server that counts requests and returns the given response. */

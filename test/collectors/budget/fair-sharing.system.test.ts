@@ -7,7 +7,7 @@ import {
   startVirtualDaemon,
   stopVirtualDaemon,
   type VirtualDaemon,
-} from "../../harness/virtual-daemon.ts";
+} from "../../harness/daemon/virtual-daemon.ts";
 
 /** A plan of 100 requests a minute, without a limit on the month. */
 const limits: Limits = {

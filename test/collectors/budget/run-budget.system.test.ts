@@ -5,14 +5,14 @@ import { PLANS, pollingCallsPerMonth } from "../../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createService, replyCounts } from "../../../src/simulator/http/service.ts";
-import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 import {
   createPlanLimits,
   everyMinuteSettings,
   START_MS,
   startVirtualDaemon,
   stopVirtualDaemon,
-} from "../../harness/virtual-daemon.ts";
+} from "../../harness/daemon/virtual-daemon.ts";
+import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 
 const starter = createPlanLimits("starter");
 

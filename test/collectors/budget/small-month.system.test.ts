@@ -7,7 +7,7 @@ import {
   everyMinuteSettings,
   startVirtualDaemon,
   stopVirtualDaemon,
-} from "../../harness/virtual-daemon.ts";
+} from "../../harness/daemon/virtual-daemon.ts";
 
 const MINUTE = 60_000;
 

@@ -3,8 +3,8 @@ import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createService, rateLimitedCount } from "../../../src/simulator/http/service.ts";
-import { listsOnlySettings } from "../../harness/quiet-network.ts";
-import { createPlanLimits, startVirtualDaemon, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
+import { listsOnlySettings } from "../../harness/daemon/quiet-network.ts";
+import { createPlanLimits, startVirtualDaemon, stopVirtualDaemon } from "../../harness/daemon/virtual-daemon.ts";
 
 const MONTH_END_MS = Date.UTC(2026, 3, 1);
 const START_MS = MONTH_END_MS - 12 * HOUR_MS;

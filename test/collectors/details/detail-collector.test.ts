@@ -9,9 +9,9 @@ import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import type { Lane } from "../../../src/rate-limit/limits.ts";
 import type { CollectorPlan } from "../../../src/scheduling/planner.ts";
 import { createClientSetup } from "../../api-client/client-fixture.ts";
+import { listsOnlySettings, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
+import { createRecordingLog, everyMinuteSettings } from "../../harness/daemon/virtual-daemon.ts";
 import { remediationConfig, steps } from "../../harness/policies.ts";
-import { listsOnlySettings, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { createRecordingLog, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 
 const NODES = 20;
 

@@ -6,10 +6,15 @@ import type { Fleet } from "../../../src/model/snapshot.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createService } from "../../../src/simulator/http/service.ts";
-import { noFailureRates } from "../../harness/quiet-network.ts";
+import { noFailureRates } from "../../harness/daemon/quiet-network.ts";
+import {
+  everyMinuteSettings,
+  START_MS,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+} from "../../harness/daemon/virtual-daemon.ts";
 import { isLongRun } from "../../harness/run-length.ts";
 import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
-import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
 
 const NODES = isLongRun ? 300 : 60;
 /** Failing nodes of a fleet of twice as many nodes. */

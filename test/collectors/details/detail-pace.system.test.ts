@@ -6,15 +6,15 @@ import type { Limits } from "../../../src/rate-limit/limits.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createService } from "../../../src/simulator/http/service.ts";
-import { isLongRun } from "../../harness/run-length.ts";
-import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 import {
   createPlanLimits,
   everyMinuteSettings,
   START_MS,
   startVirtualDaemon,
   stopVirtualDaemon,
-} from "../../harness/virtual-daemon.ts";
+} from "../../harness/daemon/virtual-daemon.ts";
+import { isLongRun } from "../../harness/run-length.ts";
+import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 
 /** Read every 20 s: 77 reads a second. */
 const NODES = 1_540;

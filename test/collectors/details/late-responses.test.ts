@@ -2,16 +2,16 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { CollectionSettings } from "../../../src/collectors/collector-manager.ts";
 import { NODE_STATUSES } from "../../../src/model/node.ts";
-import { noFailureRates } from "../../harness/quiet-network.ts";
-import { actualNodes } from "../../harness/simulator/actual-state.ts";
-import { createInterventions } from "../../harness/simulator/interventions.ts";
+import { noFailureRates } from "../../harness/daemon/quiet-network.ts";
 import {
   createPlanLimits,
   everyMinuteSettings,
   START_MS,
   startVirtualDaemon,
   stopVirtualDaemon,
-} from "../../harness/virtual-daemon.ts";
+} from "../../harness/daemon/virtual-daemon.ts";
+import { actualNodes } from "../../harness/simulator/actual-state.ts";
+import { createInterventions } from "../../harness/simulator/interventions.ts";
 
 /** Reads the nodes and their details every minute, and nothing else. */
 const settings: Partial<CollectionSettings> = {

@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import { Inventory } from "../../../src/inventory/inventory.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
+import { listsOnlySettings, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
+import { startVirtualDaemon, stopVirtualDaemon } from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { listsOnlySettings, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { startVirtualDaemon, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
 import { detail, record } from "../../inventory/inventory-fixtures.ts";
 
 test("ratios under usage_scale percent make all usage unknown, which is counted and logged once", async () => {

@@ -6,14 +6,12 @@ import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { removeNode } from "../../../src/simulator/fleet/fleet.ts";
 import { createService } from "../../../src/simulator/http/service.ts";
-import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
 import {
   listsOnlySettings,
   noFailureRates,
   type QuietNetwork,
   startQuietNetwork,
-} from "../../harness/quiet-network.ts";
-import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
+} from "../../harness/daemon/quiet-network.ts";
 import {
   createPlanLimits,
   START_MS,
@@ -21,7 +19,9 @@ import {
   stopVirtualDaemon,
   type VirtualDaemon,
   type VirtualDaemonOptions,
-} from "../../harness/virtual-daemon.ts";
+} from "../../harness/daemon/virtual-daemon.ts";
+import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
+import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 
 const NODES = 200;
 /** How long the list hides nodes. Nodes that two complete walks miss would be gone by then. */

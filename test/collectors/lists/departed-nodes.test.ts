@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { createNetworkPage } from "../../harness/network-page.ts";
+import { createNetworkPage } from "../../harness/daemon/network-page.ts";
+import { startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
+import { everyMinuteSettings } from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { startQuietNetwork } from "../../harness/quiet-network.ts";
-import { everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 
 const schedules = { ...everyMinuteSettings.schedules, sessions: { kind: "every", intervalMs: 6 * HOUR_MS } } as const;
 const options = { nodeLabels: [], topCustomers: 20, deny: new Set<string>(), seriesMax: 1_000_000 };

@@ -5,10 +5,7 @@ import type { Transport } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { defaultScenario, defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
 import { createService, rateLimitedCount, replyCounts } from "../../../src/simulator/http/service.ts";
-import { listsOnlySettings } from "../../harness/quiet-network.ts";
-import { isLongRun } from "../../harness/run-length.ts";
-import { actualNodes, membershipChangesOf } from "../../harness/simulator/actual-state.ts";
-import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
+import { listsOnlySettings } from "../../harness/daemon/quiet-network.ts";
 import {
   createPlanLimits,
   START_MS,
@@ -16,7 +13,10 @@ import {
   stopVirtualDaemon,
   type VirtualDaemon,
   type VirtualDaemonOptions,
-} from "../../harness/virtual-daemon.ts";
+} from "../../harness/daemon/virtual-daemon.ts";
+import { isLongRun } from "../../harness/run-length.ts";
+import { actualNodes, membershipChangesOf } from "../../harness/simulator/actual-state.ts";
+import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 
 const { nodeList, sessionList } = defaultServiceOptions;
 

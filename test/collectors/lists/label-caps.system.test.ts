@@ -10,7 +10,7 @@ import { NetworkRenderer } from "../../../src/metrics/render/renderer.ts";
 import { LABEL_CAPS } from "../../../src/model/label-values.ts";
 import type { SessionRecord, SessionStatistics } from "../../../src/model/session.ts";
 import type { Snapshot } from "../../../src/model/snapshot.ts";
-import { everyMinuteSettings, startVirtualDaemon, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
+import { everyMinuteSettings, startVirtualDaemon, stopVirtualDaemon } from "../../harness/daemon/virtual-daemon.ts";
 import { record, walkSummary } from "../../inventory/inventory-fixtures.ts";
 import { createWalks, session } from "../../inventory/sessions/session-walks.ts";
 import { render, textOf } from "../../metrics/naive-renderer.ts";

@@ -2,15 +2,15 @@ import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import { NetworkRenderer } from "../../../src/metrics/render/renderer.ts";
 import type { Transport } from "../../../src/model/ports.ts";
-import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { listsAndDetailsSettings, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { changingBodies } from "../../harness/simulator/changed-responses.ts";
+import { listsAndDetailsSettings, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
 import {
   everyMinuteSettings,
   startVirtualDaemon,
   stopVirtualDaemon,
   type VirtualDaemon,
-} from "../../harness/virtual-daemon.ts";
+} from "../../harness/daemon/virtual-daemon.ts";
+import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
+import { changingBodies } from "../../harness/simulator/changed-responses.ts";
 import { render, textOf } from "../../metrics/naive-renderer.ts";
 import { renderInput } from "../../metrics/snapshot-fixtures.ts";
 

@@ -6,7 +6,7 @@ import { createCollectedState } from "../../../src/collectors/collected-state.ts
 import { collectNodes } from "../../../src/collectors/list-collectors.ts";
 import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { createRecordingLog, everyMinuteSettings, START_MS } from "../../harness/virtual-daemon.ts";
+import { createRecordingLog, everyMinuteSettings, START_MS } from "../../harness/daemon/virtual-daemon.ts";
 
 const LATENCY_MS: DurationMs = 50;
 

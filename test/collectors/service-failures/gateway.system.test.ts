@@ -3,13 +3,13 @@ import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { FaultKind } from "../../../src/config/schema/scenario.ts";
 import { defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
 import { rateLimitedCount } from "../../../src/simulator/http/service.ts";
-import { isLongRun } from "../../harness/run-length.ts";
 import {
   createPlanLimits,
   everyMinuteSettings,
   startVirtualDaemon,
   stopVirtualDaemon,
-} from "../../harness/virtual-daemon.ts";
+} from "../../harness/daemon/virtual-daemon.ts";
+import { isLongRun } from "../../harness/run-length.ts";
 
 const PER_MINUTE = 40;
 const WARM_UP_MS = 20 * MINUTE_MS;

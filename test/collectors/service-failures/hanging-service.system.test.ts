@@ -4,7 +4,12 @@ import type { Scenario } from "../../../src/config/schema/scenario.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createService, rateLimitedCount } from "../../../src/simulator/http/service.ts";
-import { createPlanLimits, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
+import {
+  createPlanLimits,
+  START_MS,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+} from "../../harness/daemon/virtual-daemon.ts";
 
 const PLANS = ["starter", "business"] as const;
 

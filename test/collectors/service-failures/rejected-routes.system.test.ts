@@ -5,17 +5,17 @@ import type { Transport } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createService, replyCounts } from "../../../src/simulator/http/service.ts";
-import { noFailureRates } from "../../harness/quiet-network.ts";
-import { isLongRun } from "../../harness/run-length.ts";
-import { createInterventions } from "../../harness/simulator/interventions.ts";
-import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
+import { noFailureRates } from "../../harness/daemon/quiet-network.ts";
 import {
   everyMinuteSettings,
   START_MS,
   startVirtualDaemon,
   stopVirtualDaemon,
   type VirtualDaemonOptions,
-} from "../../harness/virtual-daemon.ts";
+} from "../../harness/daemon/virtual-daemon.ts";
+import { isLongRun } from "../../harness/run-length.ts";
+import { createInterventions } from "../../harness/simulator/interventions.ts";
+import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
 
 const DETAILS = "GET /v1/nodes/";
 const SESSIONS = "GET /v1/sessions?";

@@ -10,7 +10,7 @@ import { seededRandom } from "../../../src/base/random.ts";
 import { ok } from "../../../src/base/result.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { createTestClient, createTestRateLimiter, START_MS } from "../../harness/virtual-daemon.ts";
+import { createTestClient, createTestRateLimiter, START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated, pick, randomBytes } from "../mutation.ts";
 import { assert, type FuzzTarget } from "../target.ts";
 import { actionReply, hours, node, pageOf, statistics } from "./record-seeds.ts";

@@ -8,9 +8,14 @@ import { COLLECTORS } from "../../../src/model/snapshot.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import { createService } from "../../../src/simulator/http/service.ts";
+import {
+  everyMinuteSettings,
+  START_MS,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+} from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
 import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
-import { everyMinuteSettings, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated } from "../mutation.ts";
 import { assert, type FuzzTarget } from "../target.ts";
 

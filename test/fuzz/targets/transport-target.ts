@@ -2,7 +2,7 @@ import { createServer, type Socket } from "node:net";
 import { createIntegrationClient } from "../../../src/api-client/integration-client.ts";
 import { createTransport } from "../../../src/api-client/transport.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { listen } from "../../harness/free-port.ts";
+import { listen } from "../../harness/servers/free-port.ts";
 import { bytesOf, mutatedText, pick, randomBytes } from "../mutation.ts";
 import { assert, type FuzzTarget } from "../target.ts";
 

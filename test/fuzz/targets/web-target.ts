@@ -12,9 +12,14 @@ import { budgetView, type StatusSnapshot, statusView } from "../../../src/web/ap
 import type { WebDeps } from "../../../src/web/http/route.ts";
 import { startWebServer, type WebServer } from "../../../src/web/http/server.ts";
 import { MetricsEndpoint } from "../../../src/web/scrape/metrics-endpoint.ts";
+import {
+  fixedKey,
+  startVirtualDaemon,
+  statusSnapshotOf,
+  type VirtualDaemon,
+} from "../../harness/daemon/virtual-daemon.ts";
 import { orThrow } from "../../harness/or-throw.ts";
 import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
-import { fixedKey, startVirtualDaemon, statusSnapshotOf, type VirtualDaemon } from "../../harness/virtual-daemon.ts";
 import { bytesOf, jsonText, mutated, mutatedText, pick, randomBytes, upTo } from "../mutation.ts";
 import { assert, type FuzzTarget } from "../target.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { freePort } from "../../harness/free-port.ts";
+import { freePort } from "../../harness/servers/free-port.ts";
 import { startAlertmanager } from "../../integration/prometheus/monitoring-servers.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
 import { textOf } from "../repository-files.ts";

@@ -6,8 +6,13 @@ import { setLeaderGauges } from "../../../src/daemon/leader.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import { networkFamilyNames } from "../../../src/metrics/families/network-families.ts";
 import { billingMonthOf } from "../../../src/rate-limit/monthly-budget.ts";
-import { createNetworkPage } from "../../harness/network-page.ts";
-import { START_MS, startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
+import { createNetworkPage } from "../../harness/daemon/network-page.ts";
+import {
+  START_MS,
+  startVirtualDaemon,
+  statusSnapshotOf,
+  stopVirtualDaemon,
+} from "../../harness/daemon/virtual-daemon.ts";
 import { type InputSeries, ScrapeHistory } from "./scrape-history.ts";
 
 /** The labels of the daemon as a target. */

@@ -5,8 +5,8 @@ import type { PolicySpec } from "../../../src/config/schema/policy.ts";
 import type { ServiceOptions } from "../../../src/config/schema/scenario.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { defaultScenario, defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
+import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 import { changingBodies } from "../../harness/simulator/changed-responses.ts";
 

@@ -2,17 +2,17 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { ServiceOptions } from "../../../src/config/schema/scenario.ts";
 import { defaultScenario, defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import {
   listsAndDetailsSettings,
   noFailureRates,
   type QuietNetwork,
   startQuietNetwork,
   startWithFailedNode,
-} from "../../harness/quiet-network.ts";
+} from "../../harness/daemon/quiet-network.ts";
+import { START_MS } from "../../harness/daemon/virtual-daemon.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 import { changingBodies } from "../../harness/simulator/changed-responses.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
 
 /** Details are collected, because only they have `created_at` (spec, section 2.1). */
 

@@ -3,8 +3,8 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duratio
 import type { PolicySpec } from "../../../src/config/schema/policy.ts";
 import type { Safety } from "../../../src/config/schema/safety.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
+import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { listsAndDetailsSettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates } from "../../harness/remediation-results.ts";
 
 const now = (network: QuietNetwork) => network.daemon.clock.now();

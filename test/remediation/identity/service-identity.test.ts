@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { ONE_NODE, startQuietNetwork, startWithFailedNode } from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { ONE_NODE, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
 
 const otherService = { serviceUrl: "https://otherService.example.net" };

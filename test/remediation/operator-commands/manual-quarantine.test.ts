@@ -3,10 +3,15 @@ import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Secret, Transport } from "../../../src/model/ports.ts";
 import { UNLISTED_HOLDS_MAX } from "../../../src/remediation/command-plans.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
+import {
+  ONE_NODE,
+  type QuietNetwork,
+  startQuietNetwork,
+  startWithFailedNode,
+} from "../../harness/daemon/quiet-network.ts";
+import { fixedKey } from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { ONE_NODE, type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
-import { fixedKey } from "../../harness/virtual-daemon.ts";
 
 /** Half an hour of quarantine, then a notification. */
 const hide = rebootOffline({ steps: [{ ...steps.quarantine, durationMs: 30 * MINUTE_MS }, steps.notify] });

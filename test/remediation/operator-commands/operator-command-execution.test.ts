@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { defaultServiceOptions } from "../../../src/simulator/default-scenarios.ts";
-import { journalRows } from "../../harness/journal-rows.ts";
+import { journalRows } from "../../harness/daemon/journal-rows.ts";
+import { type QuietNetwork, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { notificationsOf } from "../../harness/remediation-results.ts";
 
 const journaled = (network: QuietNetwork, node?: string) =>

@@ -3,9 +3,9 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { StateStore } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { listsOnlySettings, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
+import { START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { listsOnlySettings, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
 
 /** A store whose disk can be full. */
 function createFillableStore() {

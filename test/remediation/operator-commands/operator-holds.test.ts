@@ -2,9 +2,9 @@ import { expect, onTestFinished, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import { formatTime } from "../../../src/model/time.ts";
-import { journalRows } from "../../harness/journal-rows.ts";
+import { journalRows } from "../../harness/daemon/journal-rows.ts";
+import { ONE_NODE, type QuietNetwork, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { ONE_NODE, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 const config = remediationConfig([rebootOffline()]);
 

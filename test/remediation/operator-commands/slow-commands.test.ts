@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { createSlowStore, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
+import { START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { createSlowStore, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
 
 /** A network whose journal takes some time to write a command, once `slow` has a delay. */
 async function startWithSlowCommands(policy = rebootOffline()) {

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { TimeInterval } from "../../../src/model/policy/time-interval.ts";
+import { ONE_NODE, startQuietNetwork, startWithFailedNode } from "../../harness/daemon/quiet-network.ts";
+import { START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { ONE_NODE, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
 
 // Actions that similar projects sent wrongly, by the issue that reported each.
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { compileExpression } from "../../../src/policy/cel/expression.ts";
+import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../../harness/daemon/quiet-network.ts";
 import { defaultSafety, rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import {
   episodeStates,
   holdReasonsOf,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { VERSIONS } from "../../../src/journal/postgres/migrations.ts";
-import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
+import { type PostgresCluster, startPostgres } from "../../harness/servers/postgres-cluster.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { type Member, until } from "../../integration/high-availability/member.ts";
 import { type ProcessGroup, startProcessGroup } from "../../integration/high-availability/process-group.ts";

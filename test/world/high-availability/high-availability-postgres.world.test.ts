@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
+import { type PostgresCluster, startPostgres } from "../../harness/servers/postgres-cluster.ts";
 import { type Member, until } from "../../integration/high-availability/member.ts";
 import { type ProcessGroup, startProcessGroup } from "../../integration/high-availability/process-group.ts";
 import { createRandomChoices, type RandomChoices } from "../runs/random-choices.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { seededRandom } from "../../../src/base/random.ts";
-import { type DaemonGroup, type GroupedDaemon, startDaemonGroup } from "../../harness/daemon-group.ts";
+import { type DaemonGroup, type GroupedDaemon, startDaemonGroup } from "../../harness/daemon/daemon-group.ts";
 import { actualNodes } from "../../harness/simulator/actual-state.ts";
 import { createRandomChoices, type RandomChoices } from "../runs/random-choices.ts";
 

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
-import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
 import {
   listsAndDetailsSettings,
   listsOnlySettings,
   type QuietNetwork,
   startQuietNetwork,
-} from "../../../harness/quiet-network.ts";
+} from "../../../harness/daemon/quiet-network.ts";
+import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
 import { holdReasonsOf, nodesActedOn, notificationsOf } from "../../../harness/remediation-results.ts";
 import { changingRecords } from "../../../harness/simulator/changed-responses.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
+import { startQuietNetwork } from "../../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
-import { startQuietNetwork } from "../../../harness/quiet-network.ts";
 import { nodesActedOn, notificationsOf } from "../../../harness/remediation-results.ts";
 
 describe("a region with fewer nodes than an incident needs that is offline at the first evaluation", () => {

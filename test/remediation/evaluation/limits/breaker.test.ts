@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
 import type { Fleet } from "../../../../src/model/snapshot.ts";
-import { rebootOffline, remediationConfig, withoutLimits } from "../../../harness/policies.ts";
 import {
   churnAfterReboots,
   noFailureRates,
   type QuietNetwork,
   startQuietNetwork,
-} from "../../../harness/quiet-network.ts";
+} from "../../../harness/daemon/quiet-network.ts";
+import { rebootOffline, remediationConfig, withoutLimits } from "../../../harness/policies.ts";
 
 /** Limits with the circuit breaker only: it opens when more than 10 nodes fire within 10 minutes. */
 const breakerOnly = {

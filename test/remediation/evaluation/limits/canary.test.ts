@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
 import { runAtOnce } from "../../../../src/base/steps.ts";
 import type { PolicySpec } from "../../../../src/config/schema/policy.ts";
+import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
-import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../../harness/quiet-network.ts";
 import { nodesActedOn } from "../../../harness/remediation-results.ts";
 
 /** Limits with the canary only. */

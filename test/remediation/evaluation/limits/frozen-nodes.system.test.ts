@@ -4,7 +4,7 @@ import { runAtOnce } from "../../../../src/base/steps.ts";
 import type { Transport } from "../../../../src/model/ports.ts";
 import type { RemediationConfig } from "../../../../src/remediation/context.ts";
 import { defaultScenario } from "../../../../src/simulator/default-scenarios.ts";
-import { startQuietNetwork } from "../../../harness/quiet-network.ts";
+import { startQuietNetwork } from "../../../harness/daemon/quiet-network.ts";
 import { isLongRun } from "../../../harness/run-length.ts";
 import { enforcedShippedPolicies } from "../../../harness/shipped-policies.ts";
 import { actualNodes } from "../../../harness/simulator/actual-state.ts";

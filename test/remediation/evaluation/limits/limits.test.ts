@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
 import { runAtOnce } from "../../../../src/base/steps.ts";
-import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
 import {
   onePerRegion,
   type QuietNetwork,
   startQuietNetwork,
   startWithFailedNode,
-} from "../../../harness/quiet-network.ts";
+} from "../../../harness/daemon/quiet-network.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
 import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../../../harness/remediation-results.ts";
 import { changingBodies } from "../../../harness/simulator/changed-responses.ts";
 

@@ -4,7 +4,6 @@ import { runAtOnce } from "../../../../src/base/steps.ts";
 import type { PolicySpec } from "../../../../src/config/schema/policy.ts";
 import type { Scenario } from "../../../../src/config/schema/scenario.ts";
 import type { Action } from "../../../../src/model/remediation/episode.ts";
-import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
 import {
   churnAfterReboots,
   noFailureRates,
@@ -12,9 +11,10 @@ import {
   type QuietNetwork,
   type QuietNetworkOptions,
   startQuietNetwork,
-} from "../../../harness/quiet-network.ts";
+} from "../../../harness/daemon/quiet-network.ts";
+import { everyMinuteSettings } from "../../../harness/daemon/virtual-daemon.ts";
+import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
 import { episodeStates, holdReasonsOf, notificationsOf } from "../../../harness/remediation-results.ts";
-import { everyMinuteSettings } from "../../../harness/virtual-daemon.ts";
 
 const NODES = 100;
 

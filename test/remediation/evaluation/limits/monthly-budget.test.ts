@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS } from "../../../../src/base/duration.ts";
+import { listsOnlySettings, startQuietNetwork } from "../../../harness/daemon/quiet-network.ts";
+import { businessLimits } from "../../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
-import { listsOnlySettings, startQuietNetwork } from "../../../harness/quiet-network.ts";
-import { businessLimits } from "../../../harness/virtual-daemon.ts";
 
 test.each([
   [

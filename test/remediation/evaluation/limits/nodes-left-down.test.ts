@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS } from "../../../../src/base/duration.ts";
 import type { Safety } from "../../../../src/config/schema/safety.ts";
+import { startQuietNetwork } from "../../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, withoutLimits } from "../../../harness/policies.ts";
-import { startQuietNetwork } from "../../../harness/quiet-network.ts";
 
 test.each<[string, string, Partial<Safety>]>([
   ["max_disrupted", "disrupted", { maxDisrupted: { share: 1, amount: 1 } }],

@@ -2,15 +2,15 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../../src/base/duration.ts";
 import type { Transport, TransportRequest } from "../../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../../src/simulator/clock.ts";
-import { rebootOffline, remediationConfig, steps } from "../../../harness/policies.ts";
 import {
   churnAfterReboots,
   createSlowStore,
   noFailureRates,
   startQuietNetwork,
-} from "../../../harness/quiet-network.ts";
+} from "../../../harness/daemon/quiet-network.ts";
+import { START_MS } from "../../../harness/daemon/virtual-daemon.ts";
+import { rebootOffline, remediationConfig, steps } from "../../../harness/policies.ts";
 import { episodeStates } from "../../../harness/remediation-results.ts";
-import { START_MS } from "../../../harness/virtual-daemon.ts";
 
 /**
  * Starts a network in which a rebooted node stays down, and online nodes are rebooted, then rebooted with force. Slow

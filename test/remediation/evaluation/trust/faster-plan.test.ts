@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../../../src/journal/sqlite/store.ts";
+import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../../harness/daemon/quiet-network.ts";
+import { businessLimits } from "../../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
-import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../../harness/quiet-network.ts";
-import { businessLimits } from "../../../harness/virtual-daemon.ts";
 
 const config = remediationConfig([rebootOffline()]);
 

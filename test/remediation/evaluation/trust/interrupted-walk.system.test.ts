@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../../src/base/duration.ts";
+import { listsOnlySettings, startQuietNetwork } from "../../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
-import { listsOnlySettings, startQuietNetwork } from "../../../harness/quiet-network.ts";
 import { nodesActedOn, trustReasons } from "../../../harness/remediation-results.ts";
 
 test("a page that shows the node online resets its pending timer, although the walk of that page fails", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../../src/base/duration.ts";
+import { startQuietNetwork } from "../../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
-import { startQuietNetwork } from "../../../harness/quiet-network.ts";
 import { trustReasons } from "../../../harness/remediation-results.ts";
 
 const listsTwice = { kind: "duplicates", records: 60, newIds: true } as const;

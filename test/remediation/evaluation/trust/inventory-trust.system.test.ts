@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../../src/base/duration.ts";
 import { NODE_STATUSES } from "../../../../src/model/node.ts";
+import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../../../harness/daemon/quiet-network.ts";
 import { defaultSafety, rebootOffline, remediationConfig, steps } from "../../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../../../harness/quiet-network.ts";
 import {
   actionLines,
   episodeStates,

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../../src/base/duration.ts";
 import type { Snapshot } from "../../../../src/model/snapshot.ts";
+import { type QuietNetwork, startQuietNetwork } from "../../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, withoutLimits } from "../../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../../../harness/quiet-network.ts";
 
 /** Publishes snapshots that are made of the last one, once, when a timer of `node` is journaled during an evaluation. */
 function publishDuringEvaluation(

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
+import { startQuietNetwork } from "../../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
-import { startQuietNetwork } from "../../../harness/quiet-network.ts";
 import { changingRecords } from "../../../harness/simulator/changed-responses.ts";
 
 test("a list that shows a node online, as it was an hour ago, restarts the `for` of the node", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
+import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
-import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../../../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf, notificationsOf } from "../../../harness/remediation-results.ts";
 
 for (const status of [401, 403] as const) {

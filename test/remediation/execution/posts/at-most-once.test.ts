@@ -5,15 +5,15 @@ import { createMemoryStateStore } from "../../../../src/journal/sqlite/store.ts"
 import type { Transport } from "../../../../src/model/ports.ts";
 import type { Action } from "../../../../src/model/remediation/episode.ts";
 import { createVirtualClock } from "../../../../src/simulator/clock.ts";
-import { rebootOffline, remediationConfig, steps } from "../../../harness/policies.ts";
 import {
   listsOnlySettings,
   type QuietNetwork,
   startQuietNetwork,
   startWithFailedNode,
-} from "../../../harness/quiet-network.ts";
+} from "../../../harness/daemon/quiet-network.ts";
+import { START_MS } from "../../../harness/daemon/virtual-daemon.ts";
+import { rebootOffline, remediationConfig, steps } from "../../../harness/policies.ts";
 import { actionLines, episodeStates } from "../../../harness/remediation-results.ts";
-import { START_MS } from "../../../harness/virtual-daemon.ts";
 
 /** Returns everything that happened to one action, on disk and on the wire, in order. */
 function eventsOf(network: QuietNetwork, { id, node }: Pick<Action, "id" | "node">): readonly string[] {

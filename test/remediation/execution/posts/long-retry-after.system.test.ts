@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
 import type { Transport, TransportRequest } from "../../../../src/model/ports.ts";
+import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
-import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../../harness/quiet-network.ts";
 
 /** Wraps the service so that it answers the first request that `isRejected` matches with 429 and a Retry-After of a day. */
 function rejectingOnce(isRejected: (request: TransportRequest) => boolean, limit: number) {

@@ -3,8 +3,8 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../../src/base/duration.ts"
 import type { FaultKind } from "../../../../src/config/schema/scenario.ts";
 import type { Transport } from "../../../../src/model/ports.ts";
 import { defaultServiceOptions, SIMULATION_KEY } from "../../../../src/simulator/default-scenarios.ts";
+import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, steps, withoutRetries } from "../../../harness/policies.ts";
-import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../../../harness/quiet-network.ts";
 import {
   actionLines,
   episodeStates,

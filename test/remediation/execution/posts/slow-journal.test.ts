@@ -4,9 +4,9 @@ import type { CollectionSettings } from "../../../../src/collectors/collector-ma
 import type { Mode } from "../../../../src/model/policy/policy.ts";
 import type { ActionState } from "../../../../src/model/remediation/episode.ts";
 import { createVirtualClock } from "../../../../src/simulator/clock.ts";
+import { createSlowStore, listsOnlySettings, startWithFailedNode } from "../../../harness/daemon/quiet-network.ts";
+import { businessLimits, START_MS } from "../../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig } from "../../../harness/policies.ts";
-import { createSlowStore, listsOnlySettings, startWithFailedNode } from "../../../harness/quiet-network.ts";
-import { businessLimits, START_MS } from "../../../harness/virtual-daemon.ts";
 
 /** A network whose journal takes some time to write an action in a state. */
 async function startWithSlowJournal(

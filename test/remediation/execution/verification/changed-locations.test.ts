@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { DAY_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
 import { defaultServiceOptions } from "../../../../src/simulator/default-scenarios.ts";
+import { listsAndDetailsSettings, startQuietNetwork } from "../../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
-import { listsAndDetailsSettings, startQuietNetwork } from "../../../harness/quiet-network.ts";
 import { changingRecords } from "../../../harness/simulator/changed-responses.ts";
 
 test.each([null, "", "pool"])(

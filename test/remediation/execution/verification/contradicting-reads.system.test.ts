@@ -3,14 +3,14 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
 import type { Transport } from "../../../../src/model/ports.ts";
 import type { EpochMs } from "../../../../src/model/time.ts";
 import { defaultServiceOptions } from "../../../../src/simulator/default-scenarios.ts";
-import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
 import {
   churnAfterReboots,
   listsAndDetailsSettings,
   ONE_NODE,
   onePerRegion,
   startQuietNetwork,
-} from "../../../harness/quiet-network.ts";
+} from "../../../harness/daemon/quiet-network.ts";
+import { defaultSafety, rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
 import { actionLines, episodeStates } from "../../../harness/remediation-results.ts";
 import { changingBodies, changingRecords } from "../../../harness/simulator/changed-responses.ts";
 

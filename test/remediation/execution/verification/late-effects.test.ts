@@ -3,9 +3,9 @@ import { DAY_MS, type DurationMs, MINUTE_MS } from "../../../../src/base/duratio
 import type { PolicySpec } from "../../../../src/config/schema/policy.ts";
 import type { Clock, Transport } from "../../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../../src/simulator/clock.ts";
+import { onePerRegion, startQuietNetwork } from "../../../harness/daemon/quiet-network.ts";
+import { START_MS } from "../../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
-import { onePerRegion, startQuietNetwork } from "../../../harness/quiet-network.ts";
-import { START_MS } from "../../../harness/virtual-daemon.ts";
 
 /** Wraps the service so that it answers each POST at once, and executes it later. */
 const executingAfter =

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../../src/base/duration.ts";
 import { runAtOnce } from "../../../../src/base/steps.ts";
-import { rebootOffline, remediationConfig, steps } from "../../../harness/policies.ts";
 import {
   listsAndDetailsSettings,
   ONE_NODE,
   type QuietNetwork,
   startQuietNetwork,
   startWithFailedNode,
-} from "../../../harness/quiet-network.ts";
+} from "../../../harness/daemon/quiet-network.ts";
+import { rebootOffline, remediationConfig, steps } from "../../../harness/policies.ts";
 import { actionLines, episodeStates } from "../../../harness/remediation-results.ts";
 
 const oneReboot = remediationConfig([rebootOffline({ steps: [steps.reboot] })]);

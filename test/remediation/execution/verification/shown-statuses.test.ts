@@ -2,18 +2,18 @@ import { describe, expect, test } from "vitest";
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
 import type { Action } from "../../../../src/model/remediation/episode.ts";
 import { defaultServiceOptions } from "../../../../src/simulator/default-scenarios.ts";
-import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
 import {
   noFailureRates,
   ONE_NODE,
   onePerRegion,
   type QuietNetworkOptions,
   startQuietNetwork,
-} from "../../../harness/quiet-network.ts";
+} from "../../../harness/daemon/quiet-network.ts";
+import { START_MS } from "../../../harness/daemon/virtual-daemon.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
 import { actionLines, holdReasonsOf } from "../../../harness/remediation-results.ts";
 import { isLongRun } from "../../../harness/run-length.ts";
 import { changingBodies } from "../../../harness/simulator/changed-responses.ts";
-import { START_MS } from "../../../harness/virtual-daemon.ts";
 
 /** Wraps the service so that it shows another status than `quarantined`. */
 const showingQuarantineAs = (status: string) =>

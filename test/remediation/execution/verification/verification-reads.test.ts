@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
 import { type ReplyCount, replyCounts } from "../../../../src/simulator/http/service.ts";
-import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
 import {
   listsOnlySettings,
   onePerRegion,
   type QuietNetwork,
   startQuietNetwork,
-} from "../../../harness/quiet-network.ts";
+} from "../../../harness/daemon/quiet-network.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../../harness/policies.ts";
 
 const busy = rebootOffline({ name: "hot", when: "node.cpu_usage > 0.9", forMs: 10 * MINUTE_MS });
 const everyHour = { kind: "every", intervalMs: HOUR_MS } as const;

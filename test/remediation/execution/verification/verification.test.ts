@@ -3,16 +3,16 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../../src/base/duration.ts"
 import type { Step } from "../../../../src/config/schema/policy.ts";
 import type { Transport } from "../../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../../src/simulator/clock.ts";
-import { rebootOffline, remediationConfig, steps, withoutLimits, withoutRetries } from "../../../harness/policies.ts";
 import {
   listsOnlySettings,
   ONE_NODE,
   onePerRegion,
   startQuietNetwork,
   startWithFailedNode,
-} from "../../../harness/quiet-network.ts";
+} from "../../../harness/daemon/quiet-network.ts";
+import { everyMinuteSettings, START_MS } from "../../../harness/daemon/virtual-daemon.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits, withoutRetries } from "../../../harness/policies.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../../../harness/remediation-results.ts";
-import { everyMinuteSettings, START_MS } from "../../../harness/virtual-daemon.ts";
 
 const expecting = <S extends Exclude<Step, { action: "notify" }>>(step: S, text: string): S => ({
   ...step,

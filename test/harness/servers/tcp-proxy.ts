@@ -1,5 +1,5 @@
 import { createConnection, createServer, type Socket } from "node:net";
-import type { DurationMs } from "../../src/base/duration.ts";
+import type { DurationMs } from "../../../src/base/duration.ts";
 import { listen } from "./free-port.ts";
 
 /** A TCP proxy on loopback whose way to the server can be delayed or cut. */

@@ -1,6 +1,6 @@
-import type { StateStore, Transport } from "../../src/model/ports.ts";
-import type { Journal, JournalChange } from "../../src/model/remediation/journal.ts";
-import type { VirtualClock } from "../../src/simulator/clock.ts";
+import type { StateStore, Transport } from "../../../src/model/ports.ts";
+import type { Journal, JournalChange } from "../../../src/model/remediation/journal.ts";
+import type { VirtualClock } from "../../../src/simulator/clock.ts";
 
 /** Something that reached the disk or the wire. */
 export type ProcessEvent =

@@ -1,32 +1,32 @@
-import { type ApiClient, createApiClient } from "../../src/api-client/client.ts";
-import { RateLimiter } from "../../src/api-client/rate-limiter.ts";
-import { ServiceClock } from "../../src/api-client/service-clock.ts";
-import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { seededRandom } from "../../src/base/random.ts";
-import { type CollectedState, createCollectedState } from "../../src/collectors/collected-state.ts";
+import { type ApiClient, createApiClient } from "../../../src/api-client/client.ts";
+import { RateLimiter } from "../../../src/api-client/rate-limiter.ts";
+import { ServiceClock } from "../../../src/api-client/service-clock.ts";
+import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { seededRandom } from "../../../src/base/random.ts";
+import { type CollectedState, createCollectedState } from "../../../src/collectors/collected-state.ts";
 import {
   type CollectionSettings,
   type CollectorManager,
   startCollectorManager,
-} from "../../src/collectors/collector-manager.ts";
-import type { Scenario } from "../../src/config/schema/scenario.ts";
-import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
-import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
-import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
-import type { ExternalBlockers, Log, Secret, StateStore, Transport } from "../../src/model/ports.ts";
-import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
-import type { Snapshot } from "../../src/model/snapshot.ts";
-import { Notifier } from "../../src/notify/notifier.ts";
-import { type Limits, PLANS } from "../../src/rate-limit/limits.ts";
-import type { RemediationConfig } from "../../src/remediation/context.ts";
-import { RemediationController } from "../../src/remediation/controller.ts";
-import { forgetOtherService } from "../../src/remediation/service-binding.ts";
-import { openRemediationState, type RemediationState } from "../../src/remediation/state/journaled-state.ts";
-import { createVirtualClock, type VirtualClock } from "../../src/simulator/clock.ts";
-import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
-import { createService, type SimulatedService } from "../../src/simulator/http/service.ts";
-import type { StatusSnapshot } from "../../src/web/api/status-views.ts";
-import { createSimulatedTransport } from "./simulator/transport.ts";
+} from "../../../src/collectors/collector-manager.ts";
+import type { Scenario } from "../../../src/config/schema/scenario.ts";
+import { SHUTDOWN_BUDGET } from "../../../src/daemon/shutdown.ts";
+import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
+import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
+import type { ExternalBlockers, Log, Secret, StateStore, Transport } from "../../../src/model/ports.ts";
+import type { Notification, Receiver } from "../../../src/model/remediation/notification.ts";
+import type { Snapshot } from "../../../src/model/snapshot.ts";
+import { Notifier } from "../../../src/notify/notifier.ts";
+import { type Limits, PLANS } from "../../../src/rate-limit/limits.ts";
+import type { RemediationConfig } from "../../../src/remediation/context.ts";
+import { RemediationController } from "../../../src/remediation/controller.ts";
+import { forgetOtherService } from "../../../src/remediation/service-binding.ts";
+import { openRemediationState, type RemediationState } from "../../../src/remediation/state/journaled-state.ts";
+import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";
+import { defaultScenario, SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
+import { createService, type SimulatedService } from "../../../src/simulator/http/service.ts";
+import type { StatusSnapshot } from "../../../src/web/api/status-views.ts";
+import { createSimulatedTransport } from "../simulator/transport.ts";
 
 /** 2026-03-01T00:00:00Z: a month begins. */
 export const START_MS = Date.UTC(2026, 2, 1);

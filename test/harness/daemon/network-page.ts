@@ -1,8 +1,8 @@
-import { byName } from "../../src/base/by-name.ts";
-import type { RenderInput } from "../../src/metrics/families/family.ts";
-import { NetworkRenderer } from "../../src/metrics/render/renderer.ts";
-import { COLLECTORS } from "../../src/model/snapshot.ts";
-import { render, textOf } from "../metrics/naive-renderer.ts";
+import { byName } from "../../../src/base/by-name.ts";
+import type { RenderInput } from "../../../src/metrics/families/family.ts";
+import { NetworkRenderer } from "../../../src/metrics/render/renderer.ts";
+import { COLLECTORS } from "../../../src/model/snapshot.ts";
+import { render, textOf } from "../../metrics/naive-renderer.ts";
 import type { VirtualDaemon } from "./virtual-daemon.ts";
 
 /** Returns a function that renders the metrics of the network in the text format, as the daemon does for a scrape. */

@@ -1,30 +1,30 @@
 import { onTestFinished } from "vitest";
-import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
-import { runAtOnce } from "../../src/base/steps.ts";
-import type { CollectionSettings } from "../../src/collectors/collector-manager.ts";
-import type { ChurnRates, Fault, FaultKind, FleetRates, Scenario } from "../../src/config/schema/scenario.ts";
-import { createMemoryStateStore, type SqliteStateStore } from "../../src/journal/sqlite/store.ts";
-import type { Clock, Transport, TransportRequest } from "../../src/model/ports.ts";
-import type { Action, Decision, Episode } from "../../src/model/remediation/episode.ts";
-import type { JournalChange } from "../../src/model/remediation/journal.ts";
-import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
-import type { RemediationConfig } from "../../src/remediation/context.ts";
-import type { RemediationController } from "../../src/remediation/controller.ts";
-import type { NodeExplanation } from "../../src/remediation/status/views.ts";
-import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
+import { DAY_MS, type DurationMs, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
+import { runAtOnce } from "../../../src/base/steps.ts";
+import type { CollectionSettings } from "../../../src/collectors/collector-manager.ts";
+import type { ChurnRates, Fault, FaultKind, FleetRates, Scenario } from "../../../src/config/schema/scenario.ts";
+import { createMemoryStateStore, type SqliteStateStore } from "../../../src/journal/sqlite/store.ts";
+import type { Clock, Transport, TransportRequest } from "../../../src/model/ports.ts";
+import type { Action, Decision, Episode } from "../../../src/model/remediation/episode.ts";
+import type { JournalChange } from "../../../src/model/remediation/journal.ts";
+import type { Notification, Receiver } from "../../../src/model/remediation/notification.ts";
+import type { RemediationConfig } from "../../../src/remediation/context.ts";
+import type { RemediationController } from "../../../src/remediation/controller.ts";
+import type { NodeExplanation } from "../../../src/remediation/status/views.ts";
+import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
 import {
   createService,
   type ReplyCount,
   replyCounts,
   type SimulatedService,
-} from "../../src/simulator/http/service.ts";
+} from "../../../src/simulator/http/service.ts";
+import { type CommandsByName, commandsOf } from "../operator-commands.ts";
+import { actualNode } from "../simulator/actual-state.ts";
+import { createInterventions, type Interventions } from "../simulator/interventions.ts";
+import { createSimulatedTransport } from "../simulator/transport.ts";
 import { createCrashableProcess, type InjectedFailures, type ProcessEvent } from "./crashable-process.ts";
 import { journalRows } from "./journal-rows.ts";
-import { type CommandsByName, commandsOf } from "./operator-commands.ts";
-import { actualNode } from "./simulator/actual-state.ts";
-import { createInterventions, type Interventions } from "./simulator/interventions.ts";
-import { createSimulatedTransport } from "./simulator/transport.ts";
 import {
   everyMinuteSettings,
   START_MS,

@@ -1,6 +1,6 @@
-import type { SqliteStateStore } from "../../src/journal/sqlite/store.ts";
-import type { Action, Decision, Episode } from "../../src/model/remediation/episode.ts";
-import type { OperatorCommandRow } from "../../src/model/remediation/operator-command.ts";
+import type { SqliteStateStore } from "../../../src/journal/sqlite/store.ts";
+import type { Action, Decision, Episode } from "../../../src/model/remediation/episode.ts";
+import type { OperatorCommandRow } from "../../../src/model/remediation/operator-command.ts";
 
 interface Rows {
   readonly actions: Action;

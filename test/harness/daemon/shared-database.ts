@@ -1,9 +1,16 @@
-import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
-import { createMemoryStateStore, type SqliteStateStore } from "../../src/journal/sqlite/store.ts";
-import type { Clock, ForwardedCommands, Lease, LeaseHolder, SharedState, StateStore } from "../../src/model/ports.ts";
-import type { Journal, JournalChange } from "../../src/model/remediation/journal.ts";
-import type { CommandReply, OperatorCommand } from "../../src/model/remediation/operator-command.ts";
-import type { MonotonicMs } from "../../src/model/time.ts";
+import { type DurationMs, SECOND_MS } from "../../../src/base/duration.ts";
+import { createMemoryStateStore, type SqliteStateStore } from "../../../src/journal/sqlite/store.ts";
+import type {
+  Clock,
+  ForwardedCommands,
+  Lease,
+  LeaseHolder,
+  SharedState,
+  StateStore,
+} from "../../../src/model/ports.ts";
+import type { Journal, JournalChange } from "../../../src/model/remediation/journal.ts";
+import type { CommandReply, OperatorCommand } from "../../../src/model/remediation/operator-command.ts";
+import type { MonotonicMs } from "../../../src/model/time.ts";
 
 /** A lease, a journal and forwarded commands that the daemons of a test share, on its clock. */
 export interface SharedDatabase {
