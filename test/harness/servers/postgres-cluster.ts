@@ -32,7 +32,7 @@ export interface PostgresCluster {
   remove(): Promise<void>;
 }
 
-const CACHE = fileURLToPath(new URL("../../node_modules/.cache", import.meta.url));
+const CACHE = fileURLToPath(new URL("../../../node_modules/.cache", import.meta.url));
 
 const STOP_SIGNALS = { fast: "SIGINT", immediate: "SIGQUIT" } as const;
 
