@@ -15,7 +15,7 @@ export default defineConfig({
   test: {
     include: ["test/policy/**/*.test.ts", "test/rate-limit/**/*.test.ts", "test/scheduling/**/*.test.ts"],
     // Days of saturated polling: they would take minutes for each mutant that no test finds.
-    exclude: ["test/rate-limit/{action-burst,ledger-days}.system.test.ts"],
+    exclude: ["test/rate-limit/saturation/{action-burst,ledger-days}.system.test.ts"],
     setupFiles: ["test/mutation-seed.ts"],
     env: { PROXYWARDEN_LONG_PROPERTIES: "1", TZ: "Asia/Kathmandu" },
     testTimeout: 120_000,

@@ -7,7 +7,7 @@ import { createLeaderStore, openMigratedDatabase } from "../../src/journal/postg
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import type { StateStore } from "../../src/model/ports.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import type { PostgresCluster } from "../../test/harness/postgres-cluster.ts";
+import type { PostgresCluster } from "../../test/harness/servers/postgres-cluster.ts";
 import { actionOf, decisionOf, episodeOf } from "../../test/journal/arbitrary-changes.ts";
 import { fixedSecret } from "../../test/journal/state-stores.ts";
 import { median } from "../bench-process.ts";

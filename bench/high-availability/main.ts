@@ -1,6 +1,6 @@
 import { type DurationMs, SECOND_MS } from "../../src/base/duration.ts";
-import { startPostgres } from "../../test/harness/postgres-cluster.ts";
 import { scriptOptions } from "../../test/harness/script-options.ts";
+import { startPostgres } from "../../test/harness/servers/postgres-cluster.ts";
 import { median } from "../bench-process.ts";
 import { measureCommits } from "./commits.ts";
 import { disturbances, measurePauses } from "./pauses.ts";

@@ -1,6 +1,6 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { type PostgresCluster, startPostgres } from "../../test/harness/postgres-cluster.ts";
+import { type PostgresCluster, startPostgres } from "../../test/harness/servers/postgres-cluster.ts";
 import { type Member, until } from "../../test/integration/high-availability/member.ts";
 import { startProcessGroup } from "../../test/integration/high-availability/process-group.ts";
 

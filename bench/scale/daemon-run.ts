@@ -9,7 +9,7 @@ import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.t
 import { CATEGORIES, PLANS } from "../../src/rate-limit/limits.ts";
 import { categoryPaceRates } from "../../src/rate-limit/window-pace.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
-import { freePort } from "../../test/harness/free-port.ts";
+import { freePort } from "../../test/harness/servers/free-port.ts";
 import { DAEMON_FLAGS, median } from "../bench-process.ts";
 import { MASS_EVENT_CONFIG, type MassEvent, measureMassEvent } from "./mass-event.ts";
 import { readPage, scrape } from "./scrape.ts";

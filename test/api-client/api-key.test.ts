@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { listNodesCall, readStatsCall } from "../../src/api-client/endpoints.ts";
 import type { Secret } from "../../src/model/ports.ts";
 import { SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
-import { fixedKey } from "../harness/virtual-daemon.ts";
+import { fixedKey } from "../harness/daemon/virtual-daemon.ts";
 import { createClientSetup, SESSIONS_KEY } from "./client-fixture.ts";
 
 /** Creates a key that is valid, and whose file holds a valid one again once it has expired. */

@@ -8,8 +8,8 @@ import type { Secret, Transport } from "../../src/model/ports.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
+import { createTestClient, createTestRateLimiter, START_MS } from "../harness/daemon/virtual-daemon.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
-import { createTestClient, createTestRateLimiter, START_MS } from "../harness/virtual-daemon.ts";
 
 /** A key that may read sessions, and nothing else. */
 export const SESSIONS_KEY = "key-of-sessions";

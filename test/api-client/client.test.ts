@@ -6,7 +6,7 @@ import { type FaultKind, LIMITER_KINDS, type ServiceOptions } from "../../src/co
 import { createDaemonMetrics } from "../../src/metrics/daemon-metrics.ts";
 import type { Transport, TransportRequest } from "../../src/model/ports.ts";
 import { rateLimitedCount } from "../../src/simulator/http/service.ts";
-import { fixedKey, START_MS } from "../harness/virtual-daemon.ts";
+import { fixedKey, START_MS } from "../harness/daemon/virtual-daemon.ts";
 import { type ClientSetup, createClientSetup } from "./client-fixture.ts";
 
 /** Errors come as values: the kind, and how often the service was asked. */

@@ -3,9 +3,9 @@ import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createIntegrationClient, type IntegrationAccess } from "../../src/api-client/integration-client.ts";
 import type { Secret } from "../../src/model/ports.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { fixedKey } from "../harness/virtual-daemon.ts";
+import { fixedKey } from "../harness/daemon/virtual-daemon.ts";
 import { createSelfSigned } from "../web/http/tls/certificate-authority.ts";
-import { neverAnswers, startHttpServer } from "./http-server.ts";
+import { neverAnswers, startHttpServer } from "./transport/http-server.ts";
 
 function peerOf(access: IntegrationAccess) {
   const clock = createVirtualClock(0);

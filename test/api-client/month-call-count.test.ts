@@ -4,7 +4,7 @@ import { DAY_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { createLedger } from "../../src/rate-limit/ledger.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { createPlanLimits, createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
+import { createPlanLimits, createRecordingLog, START_MS } from "../harness/daemon/virtual-daemon.ts";
 
 /** Starts counting on March 1st. The store is to count `ahead` calls in advance. */
 function startCount(ahead = 0) {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { MONTH_FACT } from "../../src/rate-limit/monthly-budget.ts";
-import { createTestRateLimiter } from "../harness/virtual-daemon.ts";
+import { createTestRateLimiter } from "../harness/daemon/virtual-daemon.ts";
 import { createClientSetup } from "./client-fixture.ts";
 
 test.each([31, -31])(

@@ -6,8 +6,8 @@ import type { FaultKind } from "../../src/config/schema/scenario.ts";
 import type { Secret, Transport, TransportRequest } from "../../src/model/ports.ts";
 import type { ActionRequest } from "../../src/model/remediation/episode.ts";
 import { replyCounts } from "../../src/simulator/http/service.ts";
+import { fixedKey } from "../harness/daemon/virtual-daemon.ts";
 import { actualNodes } from "../harness/simulator/actual-state.ts";
-import { fixedKey } from "../harness/virtual-daemon.ts";
 import { type ClientSetup, createClientSetup, SESSIONS_KEY } from "./client-fixture.ts";
 
 const quarantine: ActionRequest = { kind: "quarantine", reason: "disk full", durationMinutes: 90 };

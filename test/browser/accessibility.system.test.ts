@@ -3,11 +3,11 @@ import { SECOND_MS } from "../../src/base/duration.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { startTestServer } from "../web/http/test-server.ts";
-import { accessibilityViolations } from "./accessibility.ts";
-import { OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";
-import { LargeFleet } from "./large-fleet.ts";
-import { openDaemon, openPage, useBrowser } from "./page-visit.ts";
-import { quietStatus } from "./quiet-daemon.ts";
+import { accessibilityViolations } from "./harness/accessibility.ts";
+import { OUTAGE, pendingApproval, startWithApproval } from "./harness/approval-daemon.ts";
+import { LargeFleet } from "./harness/large-fleet.ts";
+import { openDaemon, openPage, useBrowser } from "./harness/page-visit.ts";
+import { quietStatus } from "./harness/quiet-daemon.ts";
 
 useBrowser();
 

@@ -12,8 +12,8 @@ import {
   verifiedAction,
 } from "../web/api/remediation-view-fixture.ts";
 import { startTestServer } from "../web/http/test-server.ts";
-import { openDaemon, openPage, useBrowser } from "./page-visit.ts";
-import { quietStatus } from "./quiet-daemon.ts";
+import { openDaemon, openPage, useBrowser } from "./harness/page-visit.ts";
+import { quietStatus } from "./harness/quiet-daemon.ts";
 
 useBrowser();
 

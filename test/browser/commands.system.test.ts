@@ -5,8 +5,8 @@ import { startDaemonOnNetwork } from "../integration/simulated-network.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { recordingCommands } from "../web/api/remediation-view-fixture.ts";
 import { adminOperators } from "../web/http/test-server.ts";
-import { nodeName, OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";
-import { openDaemon, openPage, useBrowser } from "./page-visit.ts";
+import { nodeName, OUTAGE, pendingApproval, startWithApproval } from "./harness/approval-daemon.ts";
+import { openDaemon, openPage, useBrowser } from "./harness/page-visit.ts";
 
 const TOKEN = "open-sesame";
 

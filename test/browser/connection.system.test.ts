@@ -17,8 +17,8 @@ import {
 } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
 import { adminOperators, defaultDeps, ignoredMetrics, log, startTestServer } from "../web/http/test-server.ts";
-import { openPage, useBrowser } from "./page-visit.ts";
-import { quietStatus } from "./quiet-daemon.ts";
+import { openPage, useBrowser } from "./harness/page-visit.ts";
+import { quietStatus } from "./harness/quiet-daemon.ts";
 
 useBrowser();
 

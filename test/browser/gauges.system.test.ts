@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { LargeFleet } from "./large-fleet.ts";
-import { openDaemon, useBrowser } from "./page-visit.ts";
-import { COLLECTOR_OFF } from "./quiet-daemon.ts";
+import { LargeFleet } from "./harness/large-fleet.ts";
+import { openDaemon, useBrowser } from "./harness/page-visit.ts";
+import { COLLECTOR_OFF } from "./harness/quiet-daemon.ts";
 
 useBrowser();
 

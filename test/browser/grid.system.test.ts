@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
-import { openDaemon, useBrowser } from "./page-visit.ts";
+import { openDaemon, useBrowser } from "./harness/page-visit.ts";
 
 useBrowser();
 

@@ -3,8 +3,8 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { startWebServer } from "../../src/web/http/server.ts";
 import { orThrow } from "../harness/or-throw.ts";
 import { defaultDeps, ignoredMetrics } from "../web/http/test-server.ts";
-import { startBrowser } from "./chromium.ts";
-import { LargeFleet } from "./large-fleet.ts";
+import { startBrowser } from "./harness/chromium.ts";
+import { LargeFleet } from "./harness/large-fleet.ts";
 
 /** Measures the status page in Chromium: `npm run bench:page`. */
 

@@ -17,9 +17,9 @@ import {
 } from "../web/api/remediation-view-fixture.ts";
 import { stepsOf } from "../web/fleet-fixture.ts";
 import { adminOperators } from "../web/http/test-server.ts";
-import { accessibilityViolations } from "./accessibility.ts";
-import { LargeFleet } from "./large-fleet.ts";
-import { openDaemon, useBrowser } from "./page-visit.ts";
+import { accessibilityViolations } from "./harness/accessibility.ts";
+import { LargeFleet } from "./harness/large-fleet.ts";
+import { openDaemon, useBrowser } from "./harness/page-visit.ts";
 
 useBrowser();
 

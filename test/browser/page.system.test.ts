@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { actualNodes } from "../harness/simulator/actual-state.ts";
 import type { HealingSetup } from "../integration/remediation/healing-daemon.ts";
 import { waitUntil } from "../integration/wait-until.ts";
-import { nodeName, OUTAGE, pendingApproval, startWithApproval } from "./approval-daemon.ts";
-import { useBrowser } from "./page-visit.ts";
+import { nodeName, OUTAGE, pendingApproval, startWithApproval } from "./harness/approval-daemon.ts";
+import { useBrowser } from "./harness/page-visit.ts";
 
 useBrowser();
 

@@ -11,9 +11,9 @@ import {
   verifiedAction,
 } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet, stepsOf } from "../web/fleet-fixture.ts";
-import { LargeFleet } from "./large-fleet.ts";
-import { openDaemon, useBrowser } from "./page-visit.ts";
-import { COLLECTOR_OFF } from "./quiet-daemon.ts";
+import { LargeFleet } from "./harness/large-fleet.ts";
+import { openDaemon, useBrowser } from "./harness/page-visit.ts";
+import { COLLECTOR_OFF } from "./harness/quiet-daemon.ts";
 
 useBrowser();
 

@@ -4,9 +4,9 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { startTestServer } from "../web/http/test-server.ts";
-import { accessibilityViolations } from "./accessibility.ts";
-import { LargeFleet } from "./large-fleet.ts";
-import { openPage, useBrowser } from "./page-visit.ts";
+import { accessibilityViolations } from "./harness/accessibility.ts";
+import { LargeFleet } from "./harness/large-fleet.ts";
+import { openPage, useBrowser } from "./harness/page-visit.ts";
 
 /** `npm run world` adds larger fleets. */
 const SIZES = isLongRun ? [500, 10_000, 100_000] : [500];

@@ -6,7 +6,7 @@ import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../src/base/duration.t
 import type { CommandContext } from "../../src/cli/context.ts";
 import { runDemo } from "../../src/cli/demo.ts";
 import { systemClock } from "../../src/platform/clock.ts";
-import { startBrowser } from "./chromium.ts";
+import { startBrowser } from "./harness/chromium.ts";
 
 /** Takes the screenshots in the README, of the status page and of the demo in a terminal: `npm run screenshots`. */
 

@@ -5,9 +5,9 @@ import { systemClock } from "../../src/platform/clock.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { buildFleet, withStatus } from "../web/fleet-fixture.ts";
 import { startTestServer } from "../web/http/test-server.ts";
-import { LargeFleet } from "./large-fleet.ts";
-import { openDaemon, openPage, useBrowser } from "./page-visit.ts";
-import { quietStatus } from "./quiet-daemon.ts";
+import { LargeFleet } from "./harness/large-fleet.ts";
+import { openDaemon, openPage, useBrowser } from "./harness/page-visit.ts";
+import { quietStatus } from "./harness/quiet-daemon.ts";
 
 useBrowser();
 

@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import { expect, test } from "vitest";
-import { listenInTest } from "../harness/listening-server.ts";
+import { listenInTest } from "../harness/servers/listening-server.ts";
 import { runInProcess } from "./terminal.ts";
 
 /** Starts a server that answers every request with this status. Returns its URL. */

@@ -4,7 +4,7 @@ import { MINUTE_MS } from "../../src/base/duration.ts";
 import { type OperatorCommandOptions, sendOperatorCommand } from "../../src/cli/operator-command-request.ts";
 import { inlineSecret } from "../../src/platform/secret-file.ts";
 import { operatorCommandTable } from "../../src/web/api/operator-command-routes.ts";
-import { listenInTest } from "../harness/listening-server.ts";
+import { listenInTest } from "../harness/servers/listening-server.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { recordingCommands } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet } from "../web/fleet-fixture.ts";

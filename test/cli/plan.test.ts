@@ -3,7 +3,7 @@ import { type PlanOptions, runPlan } from "../../src/cli/plan.ts";
 import { openSqliteStore } from "../../src/journal/sqlite/store.ts";
 import { utcDay } from "../../src/rate-limit/monthly-budget.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { startHttpServer } from "../api-client/http-server.ts";
+import { startHttpServer } from "../api-client/transport/http-server.ts";
 import { orThrow } from "../harness/or-throw.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { configText, startNetwork } from "../integration/simulated-network.ts";

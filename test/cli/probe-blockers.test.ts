@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { runCheck } from "../../src/cli/check.ts";
-import { startHttpServer } from "../api-client/http-server.ts";
+import { startHttpServer } from "../api-client/transport/http-server.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { probe } from "./probed-service.ts";
 import { captureOutput } from "./terminal.ts";

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { describe, expect, test } from "vitest";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { listenInTest } from "../harness/listening-server.ts";
+import { listenInTest } from "../harness/servers/listening-server.ts";
 import { probe } from "./probed-service.ts";
 
 describe("what check --probe finds about pages", () => {

@@ -6,7 +6,7 @@ import {
   startVirtualDaemon,
   stopVirtualDaemon,
   type VirtualDaemon,
-} from "../harness/virtual-daemon.ts";
+} from "../harness/daemon/virtual-daemon.ts";
 
 const callsTo = async ({ metrics }: VirtualDaemon, endpoint: string) =>
   Number(

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { Journal } from "../../src/model/remediation/journal.ts";
-import { startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
+import { startVirtualDaemon, stopVirtualDaemon } from "../harness/daemon/virtual-daemon.ts";
 
 /** Starts a daemon on a store whose journal can't be written while `failing` says so. */
 async function startOnFailingStore() {

@@ -7,16 +7,16 @@ import type { Snapshot } from "../../src/model/snapshot.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService, rateLimitedCount, replyCounts } from "../../src/simulator/http/service.ts";
-import { isLongRun } from "../harness/run-length.ts";
-import { actualNodes, actualSessions } from "../harness/simulator/actual-state.ts";
-import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 import {
   START_MS,
   startVirtualDaemon,
   stopVirtualDaemon,
   type VirtualDaemon,
   type VirtualDaemonOptions,
-} from "../harness/virtual-daemon.ts";
+} from "../harness/daemon/virtual-daemon.ts";
+import { isLongRun } from "../harness/run-length.ts";
+import { actualNodes, actualSessions } from "../harness/simulator/actual-state.ts";
+import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 
 /** Runs a daemon for a while on virtual time, inspects it, and stops it. */
 async function inspectDaemon(

@@ -5,9 +5,7 @@ import { FRESH_MS_MAX } from "../../src/scheduling/planner.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { rebootOffline, remediationConfig } from "../harness/policies.ts";
-import { listsOnlySettings } from "../harness/quiet-network.ts";
-import { createSimulatedTransport } from "../harness/simulator/transport.ts";
+import { listsOnlySettings } from "../harness/daemon/quiet-network.ts";
 import {
   createPlanLimits,
   everyMinuteSettings,
@@ -15,7 +13,9 @@ import {
   startVirtualDaemon,
   stopVirtualDaemon,
   type VirtualDaemon,
-} from "../harness/virtual-daemon.ts";
+} from "../harness/daemon/virtual-daemon.ts";
+import { rebootOffline, remediationConfig } from "../harness/policies.ts";
+import { createSimulatedTransport } from "../harness/simulator/transport.ts";
 
 const config = remediationConfig([rebootOffline()]);
 

@@ -16,7 +16,7 @@ import {
   START_MS,
   startVirtualDaemon,
   stopVirtualDaemon,
-} from "../harness/virtual-daemon.ts";
+} from "../harness/daemon/virtual-daemon.ts";
 
 /** One page of nodes and twenty of sessions. */
 const nodesAndSessions = { nodes: 100, sessions: 2_000 };

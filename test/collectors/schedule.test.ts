@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type PlannedSchedule, runOnSchedule, schedulePeriodMs } from "../../src/collectors/schedule.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { START_MS } from "../harness/virtual-daemon.ts";
+import { START_MS } from "../harness/daemon/virtual-daemon.ts";
 
 const MINUTE = 60_000;
 /** A collector that has not run before, without a minimum interval. */

@@ -6,10 +6,10 @@ import { categoryPaceRates } from "../../src/rate-limit/window-pace.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
 import { createService } from "../../src/simulator/http/service.ts";
-import { noFailureRates } from "../harness/quiet-network.ts";
+import { noFailureRates } from "../harness/daemon/quiet-network.ts";
+import { createPlanLimits, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/daemon/virtual-daemon.ts";
 import { isLongRun } from "../harness/run-length.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
-import { createPlanLimits, START_MS, startVirtualDaemon, stopVirtualDaemon } from "../harness/virtual-daemon.ts";
 
 const NODE_PAGES = 60;
 const SESSION_PAGES = 300;

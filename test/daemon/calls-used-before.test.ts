@@ -5,7 +5,7 @@ import { openOnlyTerm } from "../../src/daemon/leadership-term.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import { silentLog } from "../../src/platform/log.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { businessLimits, START_MS } from "../harness/virtual-daemon.ts";
+import { businessLimits, START_MS } from "../harness/daemon/virtual-daemon.ts";
 
 const service = { base_url: "https://proxy.example.net" };
 

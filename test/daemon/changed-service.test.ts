@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
-import { startDaemonGroup } from "../harness/daemon-group.ts";
-import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
+import { startDaemonGroup } from "../harness/daemon/daemon-group.ts";
+import { everyMinuteSettings } from "../harness/daemon/virtual-daemon.ts";
 
 /** Runs a daemon, stores a fact about its service, and reloads it with another one. Returns the totals of its sessions. */
 async function sessionsOfOtherService(key: string, value: string) {

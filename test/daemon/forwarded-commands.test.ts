@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
-import { type GroupedDaemon, startDaemonGroup, startTrustedGroup } from "../harness/daemon-group.ts";
-import { journalRows } from "../harness/journal-rows.ts";
+import { type GroupedDaemon, startDaemonGroup, startTrustedGroup } from "../harness/daemon/daemon-group.ts";
+import { journalRows } from "../harness/daemon/journal-rows.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
 

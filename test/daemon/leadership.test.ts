@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/base/duration.ts";
-import { startDaemonGroup } from "../harness/daemon-group.ts";
+import { startDaemonGroup } from "../harness/daemon/daemon-group.ts";
 
 test("a daemon that is elected, and then can't read who holds the lease, does not name the last leader", async () => {
   const group = await startDaemonGroup();

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { NOT_RUN } from "../../src/collectors/collector-health.ts";
-import { type GroupedDaemon, startDaemonGroup } from "../harness/daemon-group.ts";
+import { type GroupedDaemon, startDaemonGroup } from "../harness/daemon/daemon-group.ts";
+import { everyMinuteSettings } from "../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig } from "../harness/policies.ts";
-import { everyMinuteSettings } from "../harness/virtual-daemon.ts";
 
 const { schedules } = everyMinuteSettings;
 

@@ -3,10 +3,10 @@ import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
 import { LIMITER_KINDS } from "../../src/config/schema/scenario.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { type DaemonGroup, startDaemonGroup, startTrustedGroup } from "../harness/daemon-group.ts";
+import { type DaemonGroup, startDaemonGroup, startTrustedGroup } from "../harness/daemon/daemon-group.ts";
+import { createPlanLimits, everyMinuteSettings } from "../harness/daemon/virtual-daemon.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
 import { isLongRun } from "../harness/run-length.ts";
-import { createPlanLimits, everyMinuteSettings } from "../harness/virtual-daemon.ts";
 
 /** After this time the first leader's inventory is trusted. */
 const WARM_UP_MS = 4 * MINUTE_MS;

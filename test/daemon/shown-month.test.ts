@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { DAY_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { CALLS_USED_BEFORE_FACT } from "../../src/daemon/leadership-term.ts";
-import { startDaemonGroup } from "../harness/daemon-group.ts";
-import { START_MS } from "../harness/virtual-daemon.ts";
+import { startDaemonGroup } from "../harness/daemon/daemon-group.ts";
+import { START_MS } from "../harness/daemon/virtual-daemon.ts";
 
 test.each([-31, 31])(
   "a leader shows the month of the service while the wall clock is wrong by %i days",

@@ -4,11 +4,11 @@ import { fail, ok } from "../../src/base/result.ts";
 import { startDaemon } from "../../src/daemon/daemon.ts";
 import { SHUTDOWN_BUDGET } from "../../src/daemon/shutdown.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { parsedConfig, startDaemonGroup } from "../harness/daemon-group.ts";
-import { freePort } from "../harness/free-port.ts";
+import { parsedConfig, startDaemonGroup } from "../harness/daemon/daemon-group.ts";
+import { createSharedDatabase } from "../harness/daemon/shared-database.ts";
+import { createRecordingLog, START_MS } from "../harness/daemon/virtual-daemon.ts";
 import { orThrow } from "../harness/or-throw.ts";
-import { createSharedDatabase } from "../harness/shared-database.ts";
-import { createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
+import { freePort } from "../harness/servers/free-port.ts";
 
 /** After SIGTERM the process exits within this time. */
 const STOP_MS_MAX = 10 * SECOND_MS;

@@ -3,7 +3,7 @@ import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { runAtOnce } from "../../src/base/steps.ts";
 import type { JournalQuery } from "../../src/model/remediation/journal.ts";
 import { budgetView } from "../../src/web/api/status-views.ts";
-import { startDaemonGroup, startTrustedGroup } from "../harness/daemon-group.ts";
+import { startDaemonGroup, startTrustedGroup } from "../harness/daemon/daemon-group.ts";
 import { commandsOf } from "../harness/operator-commands.ts";
 import { marksOf } from "../harness/remediation-results.ts";
 

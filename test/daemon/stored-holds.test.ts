@@ -7,9 +7,9 @@ import { silentLog } from "../../src/platform/log.ts";
 import type { CallOutcome } from "../../src/rate-limit/permits.ts";
 import { HOLDS_FACT } from "../../src/rate-limit/stored-holds.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { startDaemonGroup } from "../harness/daemon-group.ts";
-import { listsOnlySettings } from "../harness/quiet-network.ts";
-import { businessLimits, START_MS } from "../harness/virtual-daemon.ts";
+import { startDaemonGroup } from "../harness/daemon/daemon-group.ts";
+import { listsOnlySettings } from "../harness/daemon/quiet-network.ts";
+import { businessLimits, START_MS } from "../harness/daemon/virtual-daemon.ts";
 
 /** A daemon's rate limiter, which is opened again on the same state by each restart. */
 function createRestarts() {

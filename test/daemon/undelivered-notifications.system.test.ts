@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import type { Notification, Receiver } from "../../src/model/remediation/notification.ts";
-import { type GroupedDaemon, startTrustedGroup } from "../harness/daemon-group.ts";
+import { type GroupedDaemon, startTrustedGroup } from "../harness/daemon/daemon-group.ts";
 import { rebootOffline, remediationConfig, steps, withoutRetries } from "../harness/policies.ts";
 
 /** A receiver that accepts notifications while it is up, and records them. */

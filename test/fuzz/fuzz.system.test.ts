@@ -29,7 +29,7 @@ describe("a campaign reports", () => {
     to: number,
     limits: Pick<CampaignOptions, "hangMs" | "slowMs"> = {},
   ) => {
-    const module = new URL(`./faulty-target.ts?fault=${fault}`, import.meta.url).href;
+    const module = new URL(`./targets/faulty-target.ts?fault=${fault}`, import.meta.url).href;
     return runCampaign({ name: "faulty", module, from, to, seed: FAULTY.seed, ...limits });
   };
 

@@ -8,7 +8,7 @@ export interface TargetRow {
 
 const row = (name: string, perMillion: number): TargetRow => ({
   name,
-  module: new URL(`./${name}-target.ts`, import.meta.url).href,
+  module: new URL(`./targets/${name}-target.ts`, import.meta.url).href,
   perMillion,
 });
 

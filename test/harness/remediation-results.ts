@@ -1,7 +1,7 @@
 import { runAtOnce } from "../../src/base/steps.ts";
 import type { Notification, NotificationKind } from "../../src/model/remediation/notification.ts";
 import { NODE_MARKS, type NodeMark, type RemediationView } from "../../src/remediation/status/views.ts";
-import type { QuietNetwork } from "./quiet-network.ts";
+import type { QuietNetwork } from "./daemon/quiet-network.ts";
 
 /**
  * Returns all actions as lines, such as `forced reboot: verified`. The outcome is null if it has not ended or was never

@@ -12,8 +12,8 @@ import { createScaledClock } from "../../src/simulator/clock.ts";
 import { defaultScenario, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
 import { startServer } from "../../src/simulator/http/server.ts";
 import { createService, type SimulatedService } from "../../src/simulator/http/service.ts";
+import { createRecordingLog } from "../harness/daemon/virtual-daemon.ts";
 import { orThrow } from "../harness/or-throw.ts";
-import { createRecordingLog } from "../harness/virtual-daemon.ts";
 import { type MetricsPage, parseMetricsPage } from "./metrics-page.ts";
 
 /** Sections of a configuration file. */

@@ -6,11 +6,11 @@ import { openSharedState } from "../../src/journal/postgres/store.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
 import type { Secret, StateStore } from "../../src/model/ports.ts";
 import { systemClock } from "../../src/platform/clock.ts";
+import { createRecordingLog } from "../harness/daemon/virtual-daemon.ts";
 import { orThrow } from "../harness/or-throw.ts";
-import { type PostgresCluster, startPostgres } from "../harness/postgres-cluster.ts";
 import { isLongRun } from "../harness/run-length.ts";
+import { type PostgresCluster, startPostgres } from "../harness/servers/postgres-cluster.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
-import { createRecordingLog } from "../harness/virtual-daemon.ts";
 import { openStore } from "./sqlite/store-folder.ts";
 
 /** An implementation of the state store, under test. */

@@ -2,14 +2,20 @@ import { basename } from "node:path";
 import { expect, test } from "vitest";
 import { DAY_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { defaultScenario } from "../../src/simulator/default-scenarios.ts";
-import { freePort } from "../harness/free-port.ts";
+import { freePort } from "../harness/servers/free-port.ts";
 import { createInterventions } from "../harness/simulator/interventions.ts";
 import { createTempFolder } from "../harness/temp-folder.ts";
 import { type Prometheus, runPrometheus, startAlertmanager } from "../integration/prometheus/monitoring-servers.ts";
 import { configText, startNetwork, startTestDaemon } from "../integration/simulated-network.ts";
 import { waitUntil } from "../integration/wait-until.ts";
 import { createAuthority } from "../web/http/tls/certificate-authority.ts";
-import { ANY, allDashboardQueries, type DashboardQuery, dashboards, interpolated } from "./dashboard-files.ts";
+import {
+  ANY,
+  allDashboardQueries,
+  type DashboardQuery,
+  dashboards,
+  interpolated,
+} from "./dashboards/dashboard-files.ts";
 import { fastPrometheus, fastRules, textOf } from "./repository-files.ts";
 import { ruleFiles } from "./rule-files.ts";
 

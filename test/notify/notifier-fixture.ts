@@ -3,7 +3,7 @@ import type { LazyFactStore } from "../../src/model/ports.ts";
 import type { DeliveryResult, Notification, Receiver } from "../../src/model/remediation/notification.ts";
 import { Notifier } from "../../src/notify/notifier.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
+import { createRecordingLog, START_MS } from "../harness/daemon/virtual-daemon.ts";
 
 /** Returns a notification about a step, with the changes of the test. */
 export const notification = (parts: Partial<Notification> = {}): Notification => ({

@@ -5,7 +5,7 @@ import type { DeliveryResult, Notification, Receiver } from "../../src/model/rem
 import { Notifier } from "../../src/notify/notifier.ts";
 import { NOTIFICATIONS_PER_REQUEST_MAX, QUEUED_NOTIFICATIONS_MAX } from "../../src/notify/retry-queue.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { createRecordingLog, START_MS } from "../harness/virtual-daemon.ts";
+import { createRecordingLog, START_MS } from "../harness/daemon/virtual-daemon.ts";
 import { accepted, down, notification, refused, start, storm } from "./notifier-fixture.ts";
 
 const MINUTE = 60_000;

@@ -5,8 +5,8 @@ import type { Notification } from "../../src/model/remediation/notification.ts";
 import { createAlertmanager } from "../../src/notify/alertmanager.ts";
 import { createLogReceiver, createWebhook } from "../../src/notify/receivers.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
-import { neverAnswers, startHttpServer } from "../api-client/http-server.ts";
-import { createRecordingLog, fixedKey, START_MS } from "../harness/virtual-daemon.ts";
+import { neverAnswers, startHttpServer } from "../api-client/transport/http-server.ts";
+import { createRecordingLog, fixedKey, START_MS } from "../harness/daemon/virtual-daemon.ts";
 
 const episode: Notification = {
   kind: "episode",

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS } from "../../src/base/duration.ts";
 import { NOTIFICATIONS_PER_REQUEST_MAX } from "../../src/notify/retry-queue.ts";
-import { START_MS } from "../harness/virtual-daemon.ts";
+import { START_MS } from "../harness/daemon/virtual-daemon.ts";
 import { accepted, down, notification, refused, type Sending, start, storm } from "./notifier-fixture.ts";
 
 const MINUTE = 60_000;

@@ -5,7 +5,7 @@ import {
   createMeanLatency,
   createPagesInFlight,
 } from "../../src/rate-limit/collector-concurrency.ts";
-import { createPlanLimits } from "../harness/virtual-daemon.ts";
+import { createPlanLimits } from "../harness/daemon/virtual-daemon.ts";
 
 test.each([
   { spacingMs: 13, latencyMs: 70, max: 256, calls: 11 },

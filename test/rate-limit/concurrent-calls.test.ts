@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { concurrencyAvailableAt, createConcurrentCalls, endCall } from "../../src/rate-limit/concurrent-calls.ts";
 import { type Limits, PLANS } from "../../src/rate-limit/limits.ts";
-import { createPlanLimits } from "../harness/virtual-daemon.ts";
+import { createPlanLimits } from "../harness/daemon/virtual-daemon.ts";
 
 /** Eight concurrent polling calls, and one more for an action. */
 const starter = createPlanLimits("starter");

@@ -2,8 +2,8 @@ import { byName } from "../../src/base/by-name.ts";
 import { LIMITER_KINDS, type LimiterKind } from "../../src/config/schema/scenario.ts";
 import { CATEGORIES, type Category, type Limits, type PLANS } from "../../src/rate-limit/limits.ts";
 import { createLimiter, type Limiter } from "../../src/simulator/http/limiter.ts";
+import { createPlanLimits } from "../harness/daemon/virtual-daemon.ts";
 import { isLongRun } from "../harness/run-length.ts";
-import { createPlanLimits } from "../harness/virtual-daemon.ts";
 
 /** Rate limits of a service, and how it states them. */
 export interface LimiterSetup {

@@ -4,8 +4,8 @@ import { COLLECTORS, type Collector } from "../../src/model/snapshot.ts";
 import type { LastRun } from "../../src/rate-limit/monthly-budget.ts";
 import { type Plan, planPolling } from "../../src/scheduling/planner.ts";
 import { callsPerRun, type PlanInput } from "../../src/scheduling/polling-capacity.ts";
+import { createPlanLimits } from "../harness/daemon/virtual-daemon.ts";
 import { isLongRun } from "../harness/run-length.ts";
-import { createPlanLimits } from "../harness/virtual-daemon.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

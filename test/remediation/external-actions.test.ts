@@ -11,8 +11,7 @@ import { ObservedFleet } from "../../src/remediation/observed-fleet.ts";
 import { openRemediationState } from "../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
 import { defaultServiceOptions, SIMULATION_KEY } from "../../src/simulator/default-scenarios.ts";
-import { journalRows } from "../harness/journal-rows.ts";
-import { rebootOffline, remediationConfig, steps, withoutLimits } from "../harness/policies.ts";
+import { journalRows } from "../harness/daemon/journal-rows.ts";
 import {
   listsAndDetailsSettings,
   listsOnlySettings,
@@ -20,10 +19,16 @@ import {
   type QuietNetwork,
   startQuietNetwork,
   startWithFailedNode,
-} from "../harness/quiet-network.ts";
+} from "../harness/daemon/quiet-network.ts";
+import {
+  START_MS,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+  type VirtualDaemon,
+} from "../harness/daemon/virtual-daemon.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../harness/policies.ts";
 import { holdReasonsOf, nodesActedOn } from "../harness/remediation-results.ts";
 import { createSimulatedTransport } from "../harness/simulator/transport.ts";
-import { START_MS, startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../harness/virtual-daemon.ts";
 import { record } from "../inventory/inventory-fixtures.ts";
 
 /** Starts a second daemon on the same service, with its own state. */

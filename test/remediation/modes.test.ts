@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
+import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
-import { onePerRegion, startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
 import {
   actionLines,
   episodeStates,

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import { createMemoryStateStore } from "../../src/journal/sqlite/store.ts";
+import { ONE_NODE, startQuietNetwork, startWithFailedNode } from "../harness/daemon/quiet-network.ts";
+import { START_MS } from "../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../harness/policies.ts";
-import { ONE_NODE, startQuietNetwork, startWithFailedNode } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn, notificationsOf, timerOf } from "../harness/remediation-results.ts";
-import { START_MS } from "../harness/virtual-daemon.ts";
 
 const hold = { maxActions: { amount: 0, perMs: HOUR_MS } };
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
+import { type QuietNetwork, startQuietNetwork } from "../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, steps } from "../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork } from "../harness/quiet-network.ts";
 import { actionLines, episodeStates } from "../harness/remediation-results.ts";
 
 const policy = rebootOffline({ steps: [{ ...steps.quarantine, durationMs: HOUR_MS }, steps.force] });

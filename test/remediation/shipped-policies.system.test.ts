@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/base/duration.ts";
 import { HOLD_MS_MAX } from "../../src/policy/decision.ts";
-import { listsAndDetailsSettings, startQuietNetwork } from "../harness/quiet-network.ts";
+import { listsAndDetailsSettings, startQuietNetwork } from "../harness/daemon/quiet-network.ts";
 import { enforcedShippedPolicies } from "../harness/shipped-policies.ts";
 import { actualNode } from "../harness/simulator/actual-state.ts";
 

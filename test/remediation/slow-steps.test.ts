@@ -2,10 +2,10 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/base/duration.ts";
 import type { Clock, Transport } from "../../src/model/ports.ts";
 import { createVirtualClock } from "../../src/simulator/clock.ts";
+import { startQuietNetwork } from "../harness/daemon/quiet-network.ts";
+import { START_MS } from "../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig, withoutLimits } from "../harness/policies.ts";
-import { startQuietNetwork } from "../harness/quiet-network.ts";
 import { nodesActedOn } from "../harness/remediation-results.ts";
-import { START_MS } from "../harness/virtual-daemon.ts";
 
 /** Each node is read before its action. The list is walked every minute: after six of them. */
 const READ_MS = 9 * SECOND_MS;

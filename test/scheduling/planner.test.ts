@@ -4,7 +4,7 @@ import { COLLECTORS } from "../../src/model/snapshot.ts";
 import { runBudgetOf } from "../../src/rate-limit/monthly-budget.ts";
 import { FRESH_MS_MAX, planPolling } from "../../src/scheduling/planner.ts";
 import { type PlanInput, pollingCapacityOf } from "../../src/scheduling/polling-capacity.ts";
-import { createPlanLimits } from "../harness/virtual-daemon.ts";
+import { createPlanLimits } from "../harness/daemon/virtual-daemon.ts";
 import { limitsWithoutPlan } from "../rate-limit/limited-service.ts";
 
 const MINUTE = 60_000;

@@ -11,7 +11,7 @@ import {
   startVirtualDaemon,
   stopVirtualDaemon,
   type VirtualDaemon,
-} from "../harness/virtual-daemon.ts";
+} from "../harness/daemon/virtual-daemon.ts";
 
 const HOUR = 3_600_000;
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { LIMITER_KINDS, type LimiterKind } from "../../src/config/schema/scenario.ts";
-import { runSharedHours, type SecondClient } from "../api-client/second-client.ts";
+import { runSharedHours, type SecondClient } from "../api-client/rate-limits/second-client.ts";
 
 const MINUTES = 120;
 

@@ -4,7 +4,7 @@ import type { HeldNode, RemediationView } from "../../../src/remediation/status/
 import { nodesView } from "../../../src/web/api/node-views.ts";
 import { remediationStatusView } from "../../../src/web/api/remediation-views.ts";
 import { budgetView, type StatusSnapshot, statusView } from "../../../src/web/api/status-views.ts";
-import { startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
+import { startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/daemon/virtual-daemon.ts";
 import { idleRemediation, idleStatus, policyStatus, SAMPLES_START_MS } from "../../web/api/remediation-view-fixture.ts";
 import { stepsOf } from "../../web/fleet-fixture.ts";
 import { startTestServer } from "../../web/http/test-server.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import { createConsoleReporter } from "../../../src/cli/output/console-reporter.ts";
 import { createEventLog } from "../../../src/web/api/event-log.ts";
-import { startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/virtual-daemon.ts";
+import { startVirtualDaemon, statusSnapshotOf, stopVirtualDaemon } from "../../harness/daemon/virtual-daemon.ts";
 import { verifiedAction } from "../../web/api/remediation-view-fixture.ts";
 
 /** By then the details of all nodes have been read. */

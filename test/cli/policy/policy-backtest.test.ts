@@ -5,8 +5,8 @@ import { ok } from "../../../src/base/result.ts";
 import { runBacktest } from "../../../src/cli/backtest/backtest.ts";
 import { runPolicyBacktest } from "../../../src/cli/policy/policy-backtest.ts";
 import { nextTurn } from "../../../src/platform/event-loop.ts";
-import { listenInTest } from "../../harness/listening-server.ts";
 import { remediationConfig } from "../../harness/policies.ts";
+import { listenInTest } from "../../harness/servers/listening-server.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { captureOutput, runInProcess } from "../terminal.ts";
 

@@ -5,12 +5,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { BacktestReport } from "../../../src/cli/output/backtest-report.ts";
 import { runInProcess } from "../../cli/terminal.ts";
+import { noFailureRates } from "../../harness/daemon/quiet-network.ts";
+import type { VirtualDaemon } from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { noFailureRates } from "../../harness/quiet-network.ts";
 import { actualNodes } from "../../harness/simulator/actual-state.ts";
 import { createInterventions } from "../../harness/simulator/interventions.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
-import type { VirtualDaemon } from "../../harness/virtual-daemon.ts";
 import { runPrometheus } from "../prometheus/monitoring-servers.ts";
 import { type RecordedHistory, recordHistory } from "./recorded-history.ts";
 

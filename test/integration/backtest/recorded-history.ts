@@ -8,9 +8,14 @@ import { createMemoryStateStore, type SqliteStateStore } from "../../../src/jour
 import { networkFamilyNames } from "../../../src/metrics/families/network-families.ts";
 import type { Decision } from "../../../src/model/remediation/episode.ts";
 import type { RemediationConfig } from "../../../src/remediation/context.ts";
-import { journalRows } from "../../harness/journal-rows.ts";
-import { createNetworkPage } from "../../harness/network-page.ts";
-import { START_MS, startVirtualDaemon, stopVirtualDaemon, type VirtualDaemon } from "../../harness/virtual-daemon.ts";
+import { journalRows } from "../../harness/daemon/journal-rows.ts";
+import { createNetworkPage } from "../../harness/daemon/network-page.ts";
+import {
+  START_MS,
+  startVirtualDaemon,
+  stopVirtualDaemon,
+  type VirtualDaemon,
+} from "../../harness/daemon/virtual-daemon.ts";
 import { requireProgram } from "../process.ts";
 
 /** A period of simulated time with a daemon, as a Prometheus that scraped the daemon holds it. */

@@ -6,7 +6,7 @@ import { EXIT_FAILURE, EXIT_OK, EXIT_USAGE, type ExitCode } from "../../../src/c
 import { createProgram } from "../../../src/cli/program.ts";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
 import { captureOutput } from "../../cli/terminal.ts";
-import { listenInTest } from "../../harness/listening-server.ts";
+import { listenInTest } from "../../harness/servers/listening-server.ts";
 import { type ProcessResult, startCommand, startProcess, startScript, waitForStderr } from "../process.ts";
 import {
   ADMIN_TOKEN,

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "nod
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { type DurationMs, MINUTE_MS } from "../../../src/base/duration.ts";
-import { freePort } from "../../harness/free-port.ts";
+import { freePort } from "../../harness/servers/free-port.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { type ProcessResult, type RunningProcess, startProcess } from "../process.ts";
 import { waitUntil } from "../wait-until.ts";

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
-import { type PostgresCluster, startPostgres } from "../../harness/postgres-cluster.ts";
+import { type PostgresCluster, startPostgres } from "../../harness/servers/postgres-cluster.ts";
 import { type Member, until } from "./member.ts";
 import { type ProcessGroup, startProcessGroup } from "./process-group.ts";
 

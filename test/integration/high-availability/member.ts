@@ -1,5 +1,5 @@
 import { type DurationMs, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import type { TcpProxy } from "../../harness/tcp-proxy.ts";
+import type { TcpProxy } from "../../harness/servers/tcp-proxy.ts";
 import { type MetricsPage, parseMetricsPage } from "../metrics-page.ts";
 import { type RunningProcess, waitForStderr } from "../process.ts";
 import { ADMIN_TOKEN } from "../remediation/healing-daemon.ts";

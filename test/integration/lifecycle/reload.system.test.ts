@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { runDaemon } from "../../../src/cli/run.ts";
 import { readSqliteState } from "../../../src/journal/sqlite/store.ts";
-import { freePort } from "../../harness/free-port.ts";
+import { freePort } from "../../harness/servers/free-port.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import type { MetricsPage } from "../metrics-page.ts";
 import {

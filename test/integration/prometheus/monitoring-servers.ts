@@ -1,4 +1,4 @@
-import { freePort } from "../../harness/free-port.ts";
+import { freePort } from "../../harness/servers/free-port.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { type RunningProcess, requireProgram, startProcess } from "../process.ts";
 import { waitUntil } from "../wait-until.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { systemClock } from "../../../src/platform/clock.ts";
-import { freePort } from "../../harness/free-port.ts";
+import { freePort } from "../../harness/servers/free-port.ts";
 import { type Alertmanager, startAlertmanager, startPrometheus } from "../prometheus/monitoring-servers.ts";
 import { waitUntil } from "../wait-until.ts";
 import { type RunningDaemon, rebootOffline, startDaemonFor, startHealingSetup } from "./healing-daemon.ts";

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
-import { listen } from "../../harness/free-port.ts";
+import { listen } from "../../harness/servers/free-port.ts";
 
 /** A POST as it arrived at the proxy. */
 export interface PostRequest {

@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
 import { expect, test } from "vitest";
 import { SIMULATION_KEY } from "../../../src/simulator/default-scenarios.ts";
-import { listen } from "../../harness/free-port.ts";
-import { listenInTest } from "../../harness/listening-server.ts";
+import { listen } from "../../harness/servers/free-port.ts";
+import { listenInTest } from "../../harness/servers/listening-server.ts";
 import { openMetricsSamples, textSamples } from "../prometheus/parsers.ts";
 import {
   configText,

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { expect, test } from "vitest";
 import { NETWORK_FAMILIES } from "../../../src/metrics/families/network-families.ts";
 import { linesPerNode } from "../../../src/metrics/render/node-lines.ts";
-import { listenInTest } from "../../harness/listening-server.ts";
+import { listenInTest } from "../../harness/servers/listening-server.ts";
 import type { MetricsPage } from "../metrics-page.ts";
 import { configText, startNetwork, startTestDaemon } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";

@@ -3,11 +3,11 @@ import { listNodesCall, readStatsCall } from "../../../src/api-client/endpoints.
 import { createTransport } from "../../../src/api-client/transport.ts";
 import { seededRandom } from "../../../src/base/random.ts";
 import { callMetrics } from "../../api-client/client-fixture.ts";
-import { startSaturatingLoad } from "../../api-client/saturating-client.ts";
-import { freePort } from "../../harness/free-port.ts";
+import { startSaturatingLoad } from "../../api-client/rate-limits/saturating-client.ts";
+import { createPlanLimits, createTestClient, createTestRateLimiter } from "../../harness/daemon/virtual-daemon.ts";
 import { isLongRun } from "../../harness/run-length.ts";
+import { freePort } from "../../harness/servers/free-port.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
-import { createPlanLimits, createTestClient, createTestRateLimiter } from "../../harness/virtual-daemon.ts";
 import { requireProgram, startProcess } from "../process.ts";
 import { startNetwork } from "../simulated-network.ts";
 import { waitUntil } from "../wait-until.ts";

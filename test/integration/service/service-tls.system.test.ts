@@ -1,7 +1,7 @@
 import { createServer } from "node:https";
 import type { TLSSocket } from "node:tls";
 import { expect, test } from "vitest";
-import { listenInTest } from "../../harness/listening-server.ts";
+import { listenInTest } from "../../harness/servers/listening-server.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { type CertificateAuthority, createAuthority } from "../../web/http/tls/certificate-authority.ts";
 import { configText, failures, NODES, nodesOn, startNetwork, startTestDaemon } from "../simulated-network.ts";

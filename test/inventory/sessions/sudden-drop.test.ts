@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import { SessionWalkHistory } from "../../../src/inventory/sessions/session-walks.ts";
+import { startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
+import { everyMinuteSettings } from "../../harness/daemon/virtual-daemon.ts";
 import { remediationConfig } from "../../harness/policies.ts";
-import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { changingBodies } from "../../harness/simulator/changed-responses.ts";
-import { everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 
 /** Returns a history whose last trusted walk showed this many sessions. */
 function historyAfter(seen: number): SessionWalkHistory {

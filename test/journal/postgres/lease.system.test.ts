@@ -4,7 +4,7 @@ import { LeadershipLost, Lease } from "../../../src/journal/postgres/lease.ts";
 import { createLeaderStore, openMigratedDatabase, openSharedState } from "../../../src/journal/postgres/store.ts";
 import type { Clock, StateStore } from "../../../src/model/ports.ts";
 import { orThrow } from "../../harness/or-throw.ts";
-import { startTcpProxy } from "../../harness/tcp-proxy.ts";
+import { startTcpProxy } from "../../harness/servers/tcp-proxy.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
 import { actionOf, decisionOf, episodeOf, holdOf, timerOf } from "../arbitrary-changes.ts";
 import { newSchema, postgresDeps, removeCluster, sharedCluster } from "../state-stores.ts";

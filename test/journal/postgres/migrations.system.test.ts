@@ -2,8 +2,8 @@ import { afterAll, expect, test } from "vitest";
 import { openDatabase } from "../../../src/journal/postgres/database.ts";
 import { MIGRATIONS, migrate, VERSIONS } from "../../../src/journal/postgres/migrations.ts";
 import { openMigratedDatabase, readPostgresState } from "../../../src/journal/postgres/store.ts";
-import { freePort } from "../../harness/free-port.ts";
 import { orThrow } from "../../harness/or-throw.ts";
+import { freePort } from "../../harness/servers/free-port.ts";
 import { fixedSecret, newSchema, openPostgres, postgresDeps, removeCluster, sharedCluster } from "../state-stores.ts";
 
 afterAll(removeCluster);

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { ok } from "../../../src/base/result.ts";
 import { openMigratedDatabase } from "../../../src/journal/postgres/store.ts";
 import { orThrow } from "../../harness/or-throw.ts";
-import { startPostgres } from "../../harness/postgres-cluster.ts";
+import { startPostgres } from "../../harness/servers/postgres-cluster.ts";
 import { createTempFolder } from "../../harness/temp-folder.ts";
 import { waitUntil } from "../../integration/wait-until.ts";
 import { createAuthority } from "../../web/http/tls/certificate-authority.ts";

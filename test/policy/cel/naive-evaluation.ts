@@ -1,5 +1,5 @@
 import type { NodeFixture } from "../../metrics/snapshot-fixtures.ts";
-import { MAX_AGES, NOW, type SampledFleet } from "../arbitrary-snapshot.ts";
+import { MAX_AGES, NOW, type SampledFleet } from "../verdicts/arbitrary-snapshot.ts";
 
 /** Returns the known and fresh values of a node by field, taken directly from the description of a world. */
 export function referenceReading(

@@ -4,7 +4,7 @@ import type { Category } from "../../../src/rate-limit/limits.ts";
 import { type CallOutcome, settlePermit, takePermit } from "../../../src/rate-limit/permits.ts";
 import { parseLimitReading } from "../../../src/rate-limit/stated-limit.ts";
 import { createLimitedService, type LimiterSetup, type StatedHeaders } from "../limited-service.ts";
-import { type Event, insert } from "../saturated-day.ts";
+import { type Event, insert } from "../saturation/saturated-day.ts";
 
 /**
  * Outcome of one of our calls. `lost_before`, `lost_after`: no response; the service did not count it, or did.

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createExternalBlockers } from "../../../src/remediation/evaluation/external-blockers.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { neverAnswers, startHttpServer } from "../../api-client/http-server.ts";
+import { neverAnswers, startHttpServer } from "../../api-client/transport/http-server.ts";
 
 async function open(answer: Parameters<typeof startHttpServer>[0]) {
   const server = await startHttpServer(answer);

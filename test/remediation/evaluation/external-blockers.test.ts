@@ -5,10 +5,10 @@ import type { ExternalBlocker } from "../../../src/model/policy/policy.ts";
 import type { TimeInterval } from "../../../src/model/policy/time-interval.ts";
 import type { ExternalBlockers } from "../../../src/model/ports.ts";
 import { nameOfExternalBlocker } from "../../../src/remediation/evaluation/external-blockers.ts";
+import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../../harness/daemon/quiet-network.ts";
+import { START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
 
 /** A Prometheus and an Alertmanager that count the queries, with responses set by the test. */
 function startAnswers() {

@@ -8,8 +8,8 @@ import { ObservedFleet } from "../../../src/remediation/observed-fleet.ts";
 import { PolicySet } from "../../../src/remediation/policy-set.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
 import { record } from "../../inventory/inventory-fixtures.ts";
 
 const NODES = Array.from({ length: 10 }, (_, index) => `node_${index}`);

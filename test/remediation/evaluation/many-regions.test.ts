@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import { LABEL_CAPS } from "../../../src/model/label-values.ts";
+import { startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
-import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { nodesActedOn } from "../../harness/remediation-results.ts";
 import { changingBodies } from "../../harness/simulator/changed-responses.ts";
 

@@ -13,8 +13,8 @@ import { PolicySet } from "../../../src/remediation/policy-set.ts";
 import { findReplacedNodes } from "../../../src/remediation/replaced-nodes.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
 import { detail, record } from "../../inventory/inventory-fixtures.ts";
 import { buildFleet } from "../../metrics/snapshot-fixtures.ts";
 

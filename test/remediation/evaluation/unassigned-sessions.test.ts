@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
+import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
+import { everyMinuteSettings } from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
-import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { changingRecords } from "../../harness/simulator/changed-responses.ts";
-import { everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 
 type Session = Readonly<Record<string, unknown>>;
 

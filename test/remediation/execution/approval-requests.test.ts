@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
+import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
+import { START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { notificationsOf } from "../../harness/remediation-results.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
 
 const config = remediationConfig([rebootOffline({ mode: "approve", forMs: MINUTE_MS })]);
 

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
-import { rebootOffline, remediationConfig, steps, withoutRetries } from "../../harness/policies.ts";
 import {
   ONE_NODE,
   onePerRegion,
   type QuietNetwork,
   startQuietNetwork,
   startWithFailedNode,
-} from "../../harness/quiet-network.ts";
+} from "../../harness/daemon/quiet-network.ts";
+import { rebootOffline, remediationConfig, steps, withoutRetries } from "../../harness/policies.ts";
 import { episodeStates, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
 
 const scenario = { nodes: 24 };

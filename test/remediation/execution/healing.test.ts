@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { noFailureRates, startQuietNetwork, startWithFailedNode } from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, steps, withoutRetries } from "../../harness/policies.ts";
-import { noFailureRates, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { actionLines, notificationsOf } from "../../harness/remediation-results.ts";
 
 test("a node that a reboot heals is rebooted once, verified with proof, and its episode closes as healed", async () => {

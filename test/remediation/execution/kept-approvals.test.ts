@@ -3,8 +3,8 @@ import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { fail } from "../../../src/base/result.ts";
 import type { ExternalBlockers, Transport } from "../../../src/model/ports.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
+import { startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, notificationsOf } from "../../harness/remediation-results.ts";
 
 const approvePolicy = rebootOffline({ mode: "approve", forMs: MINUTE_MS });

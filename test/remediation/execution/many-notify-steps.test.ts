@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
+import { startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
-import { startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Nodes that fail at once. The others show that the service still receives reports. */
 const FAILED = 50;

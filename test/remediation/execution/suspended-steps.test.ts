@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { ExternalBlockers } from "../../../src/model/ports.ts";
-import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import {
   listsOnlySettings,
   type QuietNetwork,
   startQuietNetwork,
   suspend,
   withAnswers,
-} from "../../harness/quiet-network.ts";
+} from "../../harness/daemon/quiet-network.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { actionLines, episodeStates } from "../../harness/remediation-results.ts";
 
 test("no action is sent on data from before a suspension that began after the read of its node", async () => {

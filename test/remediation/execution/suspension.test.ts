@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
+import { ONE_NODE, type QuietNetwork, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { ONE_NODE, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, notificationsOf } from "../../harness/remediation-results.ts";
 
 const now = (network: QuietNetwork) => network.daemon.clock.now();

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { churnAfterReboots, noFailureRates, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
+import { START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { defaultSafety, rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
-import { churnAfterReboots, noFailureRates, startQuietNetwork } from "../../harness/quiet-network.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
 
 test("the cooldown of a storm that was active when the process stopped starts over after a longer downtime", async () => {
   const match = 'node.region == "us-east"';

@@ -3,15 +3,15 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duratio
 import type { Transport } from "../../../src/model/ports.ts";
 import { CLOCK_FACT, JournalClock } from "../../../src/remediation/state/journal-clock.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import {
   onePerRegion,
   type QuietNetwork,
   startQuietNetwork,
   startWithFailedNode,
-} from "../../harness/quiet-network.ts";
+} from "../../harness/daemon/quiet-network.ts";
+import { createRecordingLog, START_MS } from "../../harness/daemon/virtual-daemon.ts";
+import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
 import { episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
-import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 
 const JUMP_MS = 100 * DAY_MS;
 const trueTime = (network: QuietNetwork, jump: number) => network.daemon.clock.now() - jump;

@@ -6,7 +6,7 @@ import { PAUSE_FACT } from "../../../src/remediation/operator-holds.ts";
 import { CLOCK_FACT } from "../../../src/remediation/state/journal-clock.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
+import { createRecordingLog, START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { actionOf, decisionOf, episodeOf, holdOf } from "../../journal/arbitrary-changes.ts";
 
 const fact = (value: string): JournalChange => ({ kind: "fact", key: "remediation.test", value });

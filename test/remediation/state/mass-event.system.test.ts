@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { TimerState } from "../../../src/policy/timer.ts";
 import { defaultScenario } from "../../../src/simulator/default-scenarios.ts";
+import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, withoutLimits } from "../../harness/policies.ts";
-import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Nodes that fail, more than one transaction has timers. The others show that the service still receives reports. */
 const FAILED = 600;

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
 import type { PolicySpec } from "../../../src/config/schema/policy.ts";
+import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig } from "../../harness/policies.ts";
-import { listsOnlySettings, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, notificationsOf } from "../../harness/remediation-results.ts";
 import { changingBodies } from "../../harness/simulator/changed-responses.ts";
 

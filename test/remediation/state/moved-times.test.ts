@@ -4,7 +4,7 @@ import type { NodeHold } from "../../../src/model/remediation/episode.ts";
 import { RemediationRecords } from "../../../src/policy/remediation-records.ts";
 import { COOLDOWN_FACT } from "../../../src/remediation/evaluation/inventory-trust.ts";
 import { movedTimes } from "../../../src/remediation/state/moved-times.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
+import { START_MS } from "../../harness/daemon/virtual-daemon.ts";
 
 const advance = { byMs: 6 * HOUR_MS, behindSince: START_MS, openedAt: START_MS };
 

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { SHUTDOWN_BUDGET } from "../../../src/daemon/shutdown.ts";
 import type { ActionState } from "../../../src/model/remediation/episode.ts";
+import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { type QuietNetwork, startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, notificationsOf } from "../../harness/remediation-results.ts";
 
 /** Kills the process right after an action of that state reaches the disk, or right before. */

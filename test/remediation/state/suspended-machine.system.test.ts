@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
-import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import {
   listsAndDetailsSettings,
   listsOnlySettings,
@@ -9,7 +8,8 @@ import {
   type QuietNetwork,
   startQuietNetwork,
   suspend,
-} from "../../harness/quiet-network.ts";
+} from "../../harness/daemon/quiet-network.ts";
+import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
 import { episodeStates, holdReasonsOf } from "../../harness/remediation-results.ts";
 
 const every = (intervalMs: DurationMs) => ({ kind: "every", intervalMs }) as const;

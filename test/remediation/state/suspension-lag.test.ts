@@ -8,7 +8,7 @@ import {
   JournalClock,
 } from "../../../src/remediation/state/journal-clock.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
-import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
+import { createRecordingLog, START_MS } from "../../harness/daemon/virtual-daemon.ts";
 
 /** Returns the facts of a journal whose clock showed `last` when it was written, and then lagged. */
 const factsOf = (last: number, lagMs = 0): ReadonlyMap<string, string> =>

@@ -2,11 +2,11 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Transport } from "../../../src/model/ports.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { startQuietNetwork, startWithFailedNode } from "../../harness/daemon/quiet-network.ts";
+import { everyMinuteSettings, START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { startQuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { actionLines, episodeStates, nodesActedOn } from "../../harness/remediation-results.ts";
 import { isLongRun } from "../../harness/run-length.ts";
-import { everyMinuteSettings, START_MS } from "../../harness/virtual-daemon.ts";
 
 const byLastSeen = rebootOffline({ when: 'node.status == "offline" && now - node.last_seen > duration("8m")' });
 

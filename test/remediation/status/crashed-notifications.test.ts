@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import type { Notification, Receiver } from "../../../src/model/remediation/notification.ts";
+import { startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { startQuietNetwork } from "../../harness/quiet-network.ts";
 
 const closesEpisode = (change: JournalChange) => change.kind === "episode" && change.row.closedAt !== null;
 const resolvesStorm = (change: JournalChange) =>

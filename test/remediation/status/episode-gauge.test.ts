@@ -4,8 +4,8 @@ import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import type { Episode } from "../../../src/model/remediation/episode.ts";
 import { RemediationRecords } from "../../../src/policy/remediation-records.ts";
 import { EPISODE_SERIES_MAX, setEpisodeGauge } from "../../../src/remediation/status/gauges.ts";
+import { type QuietNetwork, startWithFailedNode } from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { type QuietNetwork, startWithFailedNode } from "../../harness/quiet-network.ts";
 import { episodeOf } from "../../journal/arbitrary-changes.ts";
 
 /** Returns the labels of the rendered series. */

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
+import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
+import { START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig, steps } from "../../harness/policies.ts";
-import { onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 import { episodeStates, holdReasonsOf, nodesActedOn, notificationsOf } from "../../harness/remediation-results.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
 
 /** Limits with storms only, without circuit breaker and incidents. */
 const windy = {

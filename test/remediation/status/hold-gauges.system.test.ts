@@ -1,8 +1,13 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../../src/base/duration.ts";
 import { runAtOnce } from "../../../src/base/steps.ts";
+import {
+  listsOnlySettings,
+  onePerRegion,
+  type QuietNetwork,
+  startQuietNetwork,
+} from "../../harness/daemon/quiet-network.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits, withoutRetries } from "../../harness/policies.ts";
-import { listsOnlySettings, onePerRegion, type QuietNetwork, startQuietNetwork } from "../../harness/quiet-network.ts";
 
 /** Returns the hours of the policy's longest hold, and the held nodes by reason. */
 async function holdGauges(network: QuietNetwork) {

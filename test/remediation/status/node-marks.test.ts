@@ -5,10 +5,10 @@ import { createMemoryStateStore } from "../../../src/journal/sqlite/store.ts";
 import type { JournalChange } from "../../../src/model/remediation/journal.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import { createVirtualClock } from "../../../src/simulator/clock.ts";
+import { startQuietNetwork } from "../../harness/daemon/quiet-network.ts";
+import { createRecordingLog, START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { rebootOffline, remediationConfig, steps, withoutLimits } from "../../harness/policies.ts";
-import { startQuietNetwork } from "../../harness/quiet-network.ts";
 import { marksOf } from "../../harness/remediation-results.ts";
-import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 
 test("a node has the most important mark of its current state", async () => {
   const network = await startQuietNetwork({ config: remediationConfig([rebootOffline({ mode: "approve" })]) });

@@ -7,7 +7,7 @@ import {
   startVirtualDaemon,
   statusSnapshotOf,
   stopVirtualDaemon,
-} from "../../harness/virtual-daemon.ts";
+} from "../../harness/daemon/virtual-daemon.ts";
 
 const MINUTE = 60_000;
 

@@ -5,7 +5,7 @@ import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createDaemonMetrics } from "../../../src/metrics/daemon-metrics.ts";
 import { MetricsEndpoint, sendScrape } from "../../../src/web/scrape/metrics-endpoint.ts";
-import { listenInTest } from "../../harness/listening-server.ts";
+import { listenInTest } from "../../harness/servers/listening-server.ts";
 
 /** Starts a server that sends the chunks. Returns its URL, a promise of the release, and the errors of sending. */
 async function serving(chunks: Iterable<Uint8Array>) {

@@ -17,7 +17,7 @@ import { RemediationController } from "../../../src/remediation/controller.ts";
 import { openRemediationState } from "../../../src/remediation/state/journaled-state.ts";
 import type { Plan } from "../../../src/scheduling/planner.ts";
 import type { VirtualClock } from "../../../src/simulator/clock.ts";
-import { createTestClient, createTestRateLimiter } from "../../harness/virtual-daemon.ts";
+import { createTestClient, createTestRateLimiter } from "../../harness/daemon/virtual-daemon.ts";
 import type { Machine } from "./machine.ts";
 
 /** Whether a simulated process is running. */

@@ -12,7 +12,7 @@ import { advanceNetwork } from "../../../src/simulator/network.ts";
 import { STATE_INDEX } from "../../../src/simulator/sessions/sessions.ts";
 import type { BreakerModel } from "../invariants/breaker-model.ts";
 import type { ServiceClockModel } from "../invariants/observation-invariants.ts";
-import type { RegionOutages } from "../invariants/region-outages.ts";
+import type { RegionOutages } from "../invariants/outages/region-outages.ts";
 import type { DaemonProcess } from "./daemon-process.ts";
 import type { Machine } from "./machine.ts";
 import type { Observations } from "./observations.ts";

@@ -9,14 +9,14 @@ import { billingMonthOf, utcDay } from "../../../src/rate-limit/monthly-budget.t
 import { createVirtualClock, type VirtualClock } from "../../../src/simulator/clock.ts";
 import type { CustomLimits } from "../../../src/simulator/http/rate-limits.ts";
 import { createService, type SimulatedService } from "../../../src/simulator/http/service.ts";
+import { noExternalBlockers, START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { createInterventions, type Interventions } from "../../harness/simulator/interventions.ts";
 import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
-import { noExternalBlockers, START_MS } from "../../harness/virtual-daemon.ts";
 import { createBreakerModel } from "../invariants/breaker-model.ts";
 import { checkCommit } from "../invariants/commit-invariants.ts";
 import { firingViolation } from "../invariants/firing-invariant.ts";
 import { checkServiceClock, checkWalk, createServiceClockModel } from "../invariants/observation-invariants.ts";
-import { createRegionOutages } from "../invariants/region-outages.ts";
+import { createRegionOutages } from "../invariants/outages/region-outages.ts";
 import { createCheckedTransport } from "./checked-transport.ts";
 import {
   type Configuration,

@@ -1,8 +1,8 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { rateLimitedCount } from "../../../src/simulator/http/service.ts";
+import { createPlanLimits, everyMinuteSettings } from "../../harness/daemon/virtual-daemon.ts";
 import { defaultSafety } from "../../harness/policies.ts";
-import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 import { Simulation } from "../daemon/simulation.ts";
 import type { Violation } from "../daemon/simulation-parts.ts";
 import { configWithSafety, policyOf } from "../runs/fleet-policies.ts";

@@ -1,8 +1,8 @@
 import { type DurationMs, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../../src/base/duration.ts";
 import type { Fault, Scenario } from "../../../src/config/schema/scenario.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
+import { createPlanLimits, everyMinuteSettings } from "../../harness/daemon/virtual-daemon.ts";
 import { defaultSafety } from "../../harness/policies.ts";
-import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
 import { Simulation } from "../daemon/simulation.ts";
 import { DISK_FULL } from "../daemon/simulation-parts.ts";
 import { configWithSafety, policyOf } from "../runs/fleet-policies.ts";

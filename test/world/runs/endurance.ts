@@ -19,12 +19,12 @@ import {
   replyCounts,
   type SimulatedService,
 } from "../../../src/simulator/http/service.ts";
+import { createRecordingLog, START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { commandsOf } from "../../harness/operator-commands.ts";
 import { orThrow } from "../../harness/or-throw.ts";
 import { bodyOf } from "../../harness/scrape-body.ts";
 import { scriptOptions } from "../../harness/script-options.ts";
 import { createSimulatedTransport } from "../../harness/simulator/transport.ts";
-import { createRecordingLog, START_MS } from "../../harness/virtual-daemon.ts";
 import { type EnduranceSize, enduranceScenario, writeEnduranceConfig } from "./endurance-fleet.ts";
 
 /** Measurements at the end of a day, after a garbage collection. */

@@ -2,12 +2,12 @@ import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../../src/base/d
 import { runAtOnce } from "../../../src/base/steps.ts";
 import type { FleetRates } from "../../../src/config/schema/scenario.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
+import { START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { enforcedShippedPolicies } from "../../harness/shipped-policies.ts";
-import { START_MS } from "../../harness/virtual-daemon.ts";
 import { createRestartCount, type RestartCount } from "../daemon/restart-count.ts";
 import { Simulation, STEP_MS } from "../daemon/simulation.ts";
-import { createFailureLog, type FailureLog, type NodeFailure } from "../invariants/failure-log.ts";
 import { alertsOf, createHoldRecord, type Hold } from "../invariants/hold-record.ts";
+import { createFailureLog, type FailureLog, type NodeFailure } from "../invariants/outages/failure-log.ts";
 import { figuresTable, quantiles, shares } from "./figures.ts";
 
 /** Options of {@link runMonth}. */

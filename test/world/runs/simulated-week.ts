@@ -3,10 +3,10 @@ import type { PLANS } from "../../../src/rate-limit/limits.ts";
 import type { RemediationConfig } from "../../../src/remediation/context.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
 import { rateLimitedCount, replyCounts } from "../../../src/simulator/http/service.ts";
-import { createPlanLimits, everyMinuteSettings, START_MS } from "../../harness/virtual-daemon.ts";
+import { createPlanLimits, everyMinuteSettings, START_MS } from "../../harness/daemon/virtual-daemon.ts";
 import { Simulation, STEP_MS } from "../daemon/simulation.ts";
 import type { PostAttempt, Violation } from "../daemon/simulation-parts.ts";
-import { createFailureLog, type FailureLog, type NodeFailure } from "../invariants/failure-log.ts";
+import { createFailureLog, type FailureLog, type NodeFailure } from "../invariants/outages/failure-log.ts";
 import { figuresTable, quantiles, shares } from "./figures.ts";
 
 /** Options of {@link simulateWeek}. */

@@ -6,7 +6,7 @@ import type { EpochMs } from "../../../src/model/time.ts";
 import { type Limits, pollingCallsPerMonth } from "../../../src/rate-limit/limits.ts";
 import { billingMonthOf } from "../../../src/rate-limit/monthly-budget.ts";
 import { demoScenario } from "../../../src/simulator/default-scenarios.ts";
-import { createPlanLimits, everyMinuteSettings } from "../../harness/virtual-daemon.ts";
+import { createPlanLimits, everyMinuteSettings } from "../../harness/daemon/virtual-daemon.ts";
 import type { Configuration } from "../daemon/daemon-process.ts";
 import {
   cacheFaults,

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { HOUR_MS } from "../../../src/base/duration.ts";
 import { STEP_MS } from "../daemon/simulation.ts";
 import { ANY_INVARIANT } from "../runs/world-run.ts";
-import type { SeedTask } from "../seed-task.ts";
 import { MUTATIONS, type Mutation } from "./mutations.ts";
 import { createSeedPool, type SeedPool } from "./seed-pool.ts";
+import type { SeedTask } from "./seed-task.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 /** Folders that a run imports from. */

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { join, relative } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { MINUTE_MS } from "../../../src/base/duration.ts";
-import type { SeedResult, SeedTask } from "../seed-task.ts";
+import type { SeedResult, SeedTask } from "./seed-task.ts";
 
 /** A pool of processes that run seeds. */
 export interface SeedPool {

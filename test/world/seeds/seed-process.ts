@@ -1,4 +1,4 @@
-import { runTask, type SeedTask } from "../seed-task.ts";
+import { runTask, type SeedTask } from "./seed-task.ts";
 
 // A process of the pool: runs one task after the other.
 

@@ -1,8 +1,8 @@
 import { HOUR_MS } from "../../../src/base/duration.ts";
 import { HOLD_REASONS } from "../../../src/policy/decision.ts";
 import { causesOf, worldInput } from "../runs/world-input.ts";
-import type { SeedResult, SeedTask } from "../seed-task.ts";
 import type { SeedPool } from "./seed-pool.ts";
+import type { SeedResult, SeedTask } from "./seed-task.ts";
 import { shrinkCauses } from "./shrinking.ts";
 
 /** The most replays to shrink the faults and events of one seed. */
