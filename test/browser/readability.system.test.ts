@@ -12,7 +12,7 @@ import {
   sampleRemediation,
 } from "../web/api/remediation-view-fixture.ts";
 import { buildFleet, marksInSteps, stepsOf } from "../web/fleet-fixture.ts";
-import { openDaemon, useBrowser } from "./page-visit.ts";
+import { openDaemon, useBrowser } from "./harness/page-visit.ts";
 
 useBrowser();
 
