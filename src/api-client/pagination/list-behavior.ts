@@ -21,6 +21,8 @@ export const createListBehavior = (requestedLimit: number) => ({
   requestedLimit,
   /** Page size to request: the configured one, or a smaller one if the service rejected it or took too long for it. */
   limit: requestedLimit,
+  /** Page size that the service rejected in this walk before it accepted `limit`, or null if it rejected none. */
+  rejectedLimit: null as number | null,
   /** Number of the walk in which larger page sizes than `limit` are tried again. */
   nextSizeTrial: 0,
   /** Number of walks so far. */

@@ -72,11 +72,62 @@ describe("the number of the first page", () => {
     },
   );
 
-  test("a rejected page size costs one call with page 0, in the first walk only", async () => {
+  test.each([
+    { total: 250, pageZeroCalls: [{ page: 0, limit: 100 }] },
+    { total: 2_500, pageZeroCalls: [] },
+  ])("a rejected page size of a list of $total records costs at most one call with page 0", async (list) => {
     const fails = (page: number) => (page === 0 ? "client_error" : null);
-    const { walk, asked } = walkOf({ total: 250, reject: 100, fails });
+    const { walk, asked } = walkOf({ total: list.total, reject: 100, fails });
     for (let walks = 0; walks < 5; walks++) await walk();
-    expect(asked.filter(({ page }) => page === 0)).toEqual([{ page: 0, limit: 1_000 }]);
+    expect(asked.filter(({ page }) => page === 0)).toEqual(list.pageZeroCalls);
+  });
+
+  describe.each([250, 900, 5_000])("a list of %i records of which one page is rejected once", (total) => {
+    test.each([
+      { name: "pages count from 0", first: 0, zeroIsOne: false },
+      { name: "page 0 is page 1", first: 1, zeroIsOne: true },
+    ] as const)("is read completely with every walk if $name", async ({ first, zeroIsOne }) => {
+      for (const countsPage of [false, true]) {
+        const stated = () => Math.min(total, countsPage ? asked.at(-1)!.limit : total);
+        const fails = () => (asked.length === 1 ? "client_error" : null);
+        const { walk, seen, asked, behavior } = walkOf({ total, first, zeroIsOne, stated, fails });
+        for (let walks = 0; walks < 5; walks++) {
+          expect(await walk()).toMatchObject({ value: { end: "reached", seen: total } });
+          expect(seen.size).toBe(total);
+        }
+        expect(behavior.first).toBe(first);
+      }
+    });
+  });
+
+  test.each([80, 120, 320, 450])(
+    "a list that counts %i records and shows 20 fewer is read if pages count from 0 and those after the end are rejected",
+    async (total) => {
+      const fails = (page: number, limit: number) => (page * limit >= total - 20 ? "client_error" : null);
+      const { walk, seen, behavior } = walkOf({ total, missing: 20, first: 0, fails });
+      for (let walks = 0; walks < 5; walks++) {
+        expect(await walk()).toMatchObject({ value: { end: "reached", seen: total - 20 } });
+        expect(seen.size).toBe(total - 20);
+      }
+      expect(behavior.limit).toBe(1_000);
+    },
+  );
+
+  test("a list that shrinks and states a total of 0 is read with every walk if pages count from 0", async () => {
+    let total = 42;
+    const list = {
+      first: 0,
+      stated: 0,
+      get total() {
+        return total;
+      },
+      fails: (page: number, limit: number) => (page * limit >= total ? "client_error" : null),
+    } as const;
+    const { walk, seen } = walkOf(list, 50);
+    for (; total > 0; total -= 3) {
+      expect(await walk()).toMatchObject({ value: { end: "reached" } });
+      expect(seen.size).toBe(total);
+    }
   });
 
   test("page 0 is found although the total counts only the records of a page, or none", async () => {
