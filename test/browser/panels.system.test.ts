@@ -43,10 +43,16 @@ test("banners name the operator, and link the section of the runbook and Grafana
         stormUntil: SAMPLES_START_MS,
         stormCause: "101 of 500 nodes were unhealthy",
         journal: "the journal can't be written: disk full",
+        credentials: "POST /v1/nodes/node_1/reboot answered 401: the API key is not accepted",
         roundFailure: "no remediation round has succeeded for 20m: this must not happen",
       }),
     }),
   });
+  await page.locator(".banner").getByText("The API key was rejected; actions are on hold").waitFor();
+  await page
+    .locator(".banner")
+    .getByText("the API key is not accepted. One action is tried every 15 minutes.")
+    .waitFor();
   await page.locator(".banner").getByText("03:00:00 by alice: A deploy. All actions are on hold.").waitFor();
   await page.locator(".banner").getByText("connect ECONNREFUSED. Node data is from 03:05:00.").waitFor();
   await page.locator(".banner").getByText("The new configuration was rejected").waitFor();
@@ -57,10 +63,10 @@ test("banners name the operator, and link the section of the runbook and Grafana
     page.locator(".banner a").evaluateAll((found) => found.map((link) => String(link.getAttribute("href"))));
   const sections = [...readFileSync("docs/runbook.md", "utf8").matchAll(/^### (\w+)$/gm)].map(([, name]) => name!);
   const runbook = (await links()).flatMap((link) => link.split("https://docs.example.net/runbook#")[1] ?? []);
-  expect(runbook).toHaveLength(8);
+  expect(runbook).toHaveLength(9);
   expect(sections.map((name) => name.toLowerCase())).toEqual(expect.arrayContaining(runbook));
   expect(runbook.slice(0, 3)).toEqual(["proxywardenblind", "proxywardenpaused", "proxywardenbreakeropen"]);
-  expect((await links()).filter((link) => link === `https://grafana.example.net/d/${UIDS.daemon}`)).toHaveLength(8);
+  expect((await links()).filter((link) => link === `https://grafana.example.net/d/${UIDS.daemon}`)).toHaveLength(9);
   Object.assign(status.leader, { is_this: false });
   await page.locator(".banner").getByText("The leader is proxywarden-1.").waitFor();
   expect((await links())[0]).toBe("https://docs.example.net/runbook#proxywardennoleader");
