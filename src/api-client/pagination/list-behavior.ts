@@ -39,7 +39,7 @@ export const createListBehavior = (requestedLimit: number) => ({
   ignoresPage: false,
   /** Number of the first page, or 1 until a page 0 is found. */
   first: 1 as 0 | 1,
-  /** Whether `first` is proven. */
+  /** Whether `first` is proven. Otherwise, the next walk begins with page 1. */
   firstKnown: false,
   /** Number of walks in a row whose first page was rejected in every size. */
   rejectedWalks: 0,
@@ -60,7 +60,7 @@ export const createListBehavior = (requestedLimit: number) => ({
 export type ListBehavior = ReturnType<typeof createListBehavior>;
 
 /** A page whose records have been processed. */
-export interface ReadPage {
+interface ReadPage {
   /** When it was observed. */
   readonly at: MonotonicMs;
   /** Number of records in the list, as the page states it. */

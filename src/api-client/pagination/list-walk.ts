@@ -54,7 +54,8 @@ export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Res
   while (inFlight.size > 0) await Promise.race(inFlight);
   // A service that counts pages from 0 may have rejected page 1 of a short list only in larger sizes.
   const mayMissAPage = progress.mayMissAPage() || first.value.total <= (behavior.rejectedLimit ?? -1);
-  if (mayMissAPage && !behavior.firstKnown && !signal.aborted) await probePageZero(walk, progress, signal);
+  if (mayMissAPage && behavior.first === 1 && !behavior.firstKnown && !signal.aborted)
+    await probePageZero(walk, progress, signal);
   for (const page of progress.gaps()) if (progress.isWorthwhile() && !signal.aborted) await read(page);
   for (const page of progress.head()) {
     if (progress.missing() > 0 && progress.isWorthwhile() && !signal.aborted) await read(page);
@@ -68,6 +69,7 @@ async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<PageR
   const { behavior } = walk;
   behavior.walks++;
   behavior.rejectedLimit = null;
+  if (!behavior.firstKnown) behavior.first = 1;
   if (behavior.walks % WALKS_PER_PROVEN_END === 0) {
     forgetEnd(behavior);
     if (behavior.first === 1) behavior.firstKnown = false;
@@ -82,12 +84,13 @@ async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<PageR
   behavior.rejectedWalks = isRejected ? behavior.rejectedWalks + 1 : 0;
   if (first.ok || isRejected) behavior.failedWalks = 0;
   else if (SLOW_ERRORS.has(first.error.kind)) behavior.failedWalks++;
-  if (!isRejected || !triesAll || behavior.firstKnown || behavior.first === 0) return first;
+  if (!isRejected || !triesAll || behavior.firstKnown) return first;
   // A service that counts pages from 0 may reject page 1 of a short list.
   const zero = await readPage(walk, 0, signal);
-  if (!zero.ok) return first;
+  if (!zero.ok || (zero.value.length === 0 && zero.value.total > 0)) return first;
   behavior.first = 0;
-  behavior.firstKnown = true;
+  // The list may be empty, but a service that counts from 1 may have no records on page 0.
+  behavior.firstKnown = zero.value.length > 0;
   behavior.rejectedWalks = 0;
   return zero;
 }

@@ -255,7 +255,6 @@ export class WalkProgress {
     if (behavior.shortWalks >= SHORT_WALKS_MAX) {
       behavior.shortWalks = 0;
       behavior.firstKnown = false;
-      behavior.first = 1;
     }
     if (this.#end === "cut" || this.#failures.length > 0) return;
     if (!isShort && this.#seen > 0 && this.#seen >= this.#largestTotal()) behavior.firstKnown = true;

@@ -130,6 +130,44 @@ describe("the number of the first page", () => {
     }
   });
 
+  test.each([
+    { kind: "not_found", emptyTotal: 0 },
+    { kind: "client_error", emptyTotal: 0 },
+    { kind: "not_found", emptyTotal: 250 },
+  ] as const)("an empty page 0 with a total of $emptyTotal proves nothing if page 1 failed: $kind", async (empty) => {
+    let isRejected = true;
+    const fails = (page: number) => (isRejected && page === 1 ? empty.kind : null);
+    const { walk, seen, asked, behavior } = walkOf({ total: 250, clamp: 100, emptyTotal: empty.emptyTotal, fails });
+    await walk();
+    isRejected = false;
+    for (let walks = 0; walks < 3; walks++) {
+      asked.length = 0;
+      expect(await walk()).toMatchObject({ value: { end: "reached", seen: 250 } });
+      expect(seen.size).toBe(250);
+    }
+    expect(asked.map(({ page }) => page)).toEqual([1, 2, 3]);
+    expect(behavior.first).toBe(1);
+  });
+
+  test("an empty list is read with page 0 if pages count from 0 and the others are rejected, until it has records", async () => {
+    let total = 0;
+    const list = {
+      first: 0,
+      get total() {
+        return total;
+      },
+      fails: (page: number) => (page > 0 ? "not_found" : null),
+    } as const;
+    const { walk, seen, asked, behavior } = walkOf(list);
+    await walk();
+    asked.length = 0;
+    expect(await walk()).toMatchObject({ value: { isExact: true, seen: 0, total: 0 } });
+    expect(asked.map(({ page }) => page)).toEqual([1, 0]);
+    total = 40;
+    await walk();
+    expect([seen.size, behavior.first, behavior.firstKnown]).toEqual([40, 0, true]);
+  });
+
   test("page 0 is found although the total counts only the records of a page, or none", async () => {
     for (const stated of [50, 0]) {
       const { walk, seen, behavior } = walkOf({ total: 500, clamp: 50, first: 0, stated });
