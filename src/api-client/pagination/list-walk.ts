@@ -54,8 +54,7 @@ export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Res
   while (inFlight.size > 0) await Promise.race(inFlight);
   // A service that counts pages from 0 may have rejected page 1 of a short list only in larger sizes.
   const mayMissAPage = progress.mayMissAPage() || first.value.total <= (behavior.rejectedLimit ?? -1);
-  if (mayMissAPage && behavior.first === 1 && !behavior.firstKnown && !signal.aborted)
-    await probePageZero(walk, progress, signal);
+  if (mayMissAPage && !behavior.firstKnown && !signal.aborted) await probePageZero(walk, progress, signal);
   for (const page of progress.gaps()) if (progress.isWorthwhile() && !signal.aborted) await read(page);
   for (const page of progress.head()) {
     if (progress.missing() > 0 && progress.isWorthwhile() && !signal.aborted) await read(page);
@@ -89,8 +88,7 @@ async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<PageR
   const zero = await readPage(walk, 0, signal);
   if (!zero.ok || (zero.value.length === 0 && zero.value.total > 0)) return first;
   behavior.first = 0;
-  // The list may be empty, but a service that counts from 1 may have no records on page 0.
-  behavior.firstKnown = zero.value.length > 0;
+  behavior.firstKnown = true;
   behavior.rejectedWalks = 0;
   return zero;
 }

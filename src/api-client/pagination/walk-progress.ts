@@ -257,6 +257,8 @@ export class WalkProgress {
       behavior.firstKnown = false;
     }
     if (this.#end === "cut" || this.#failures.length > 0) return;
+    // A service that counts from 1 may have no records on page 0.
+    if (this.#seen === 0 && behavior.first === 0) behavior.firstKnown = false;
     if (!isShort && this.#seen > 0 && this.#seen >= this.#largestTotal()) behavior.firstKnown = true;
     if (isSinglePage && this.#repeatedInARow >= REPEATED_PAGES_MAX) behavior.ignoresPage = true;
     if (isSinglePage && this.#lastPage.length < behavior.limit) {

@@ -168,6 +168,25 @@ describe("the number of the first page", () => {
     expect([seen.size, behavior.first, behavior.firstKnown]).toEqual([40, 0, true]);
   });
 
+  test("a list is read again after the service began to count pages from 1, and leaves page 0 empty", async () => {
+    let first: 0 | 1 = 0;
+    const list = {
+      total: 250,
+      clamp: 100,
+      emptyTotal: 0,
+      get first() {
+        return first;
+      },
+    };
+    const { walk, seen, behavior } = walkOf(list);
+    await walk();
+    expect([seen.size, behavior.first]).toEqual([250, 0]);
+    first = 1;
+    await walk();
+    await walk();
+    expect(seen.size).toBe(250);
+  });
+
   test("page 0 is found although the total counts only the records of a page, or none", async () => {
     for (const stated of [50, 0]) {
       const { walk, seen, behavior } = walkOf({ total: 500, clamp: 50, first: 0, stated });
