@@ -4,7 +4,7 @@ import { decodePage } from "../api-client/decoding/records.ts";
 import { type Call, listNodesCall, listSessionsCall, type PageQuery } from "../api-client/endpoints.ts";
 import { isRequestRejected } from "../api-client/errors.ts";
 import { userAgentOf } from "../api-client/integration-client.ts";
-import { isWholeList, smallerPageLimits } from "../api-client/pagination/list-walk.ts";
+import { smallerPageLimits } from "../api-client/pagination/list-walk.ts";
 import { RateLimiter } from "../api-client/rate-limiter.ts";
 import { ServiceClock } from "../api-client/service-clock.ts";
 import { type DurationMs, SECOND_MS } from "../base/duration.ts";
@@ -121,9 +121,9 @@ export async function queryNetworkSize(
       page = await readPage(1, limit);
     }
     // A service that counts pages from 0 may reject page 1 of a short list, in every size or only in larger ones.
-    if (page.ok && limit < pageLimit) {
+    if (page.ok && limit < pageLimit && page.value.total <= pageLimit) {
       const zero = await readPage(0, pageLimit);
-      if (zero.ok && isWholeList({ length: zero.value.records.length, total: zero.value.total })) {
+      if (zero.ok && zero.value.records.length > 0) {
         limit = pageLimit;
         page = zero;
       }

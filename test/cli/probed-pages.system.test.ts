@@ -55,6 +55,22 @@ describe("what check --probe finds about pages", () => {
     expect(findings.page_limit!.text).toBe("1 node, and a page may have 100, so the largest page can't be determined");
   });
 
+  test("a service that answers page 0 with page 1 counts from 1, even if it answered 400 to a call", async () => {
+    const nodes = Array.from({ length: 60 }, (_, n) => ({ id: `node_${n}`, status: "online" }));
+    let calls = 0;
+    const server = createServer(({ url = "" }, response) => {
+      response.statusCode = calls++ === 0 ? 400 : 200;
+      const { searchParams } = new URL(url, "http://service");
+      const limit = Number(searchParams.get("limit"));
+      const page = Math.max(1, Number(searchParams.get("page")));
+      const data = nodes.slice((page - 1) * limit, page * limit);
+      response.end(JSON.stringify({ data, pagination: { page, limit, total: nodes.length } }));
+    });
+    const base_url = `http://127.0.0.1:${await listenInTest(server)}`;
+    const { findings } = await probe({ service: { base_url } });
+    expect(findings.first_page).toMatchObject({ value: 1, certain: true, text: "1: page 0 is answered with page 1" });
+  });
+
   test("the first page is 1 if it has all nodes, without another call", async () => {
     const { findings, calls } = await probe({ scenario: { nodes: 30 } });
     expect(findings.first_page).toMatchObject({ value: 1, certain: true, text: "1: page 1 has all nodes" });

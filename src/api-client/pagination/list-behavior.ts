@@ -21,6 +21,8 @@ export const createListBehavior = (requestedLimit: number) => ({
   requestedLimit,
   /** Page size to request: the configured one, or a smaller one if the service rejected it or took too long for it. */
   limit: requestedLimit,
+  /** Page size that the service rejected in this walk before it accepted `limit`, or null if it rejected none. */
+  rejectedLimit: null as number | null,
   /** Number of the walk in which larger page sizes than `limit` are tried again. */
   nextSizeTrial: 0,
   /** Number of walks so far. */
@@ -37,7 +39,7 @@ export const createListBehavior = (requestedLimit: number) => ({
   ignoresPage: false,
   /** Number of the first page, or 1 until a page 0 is found. */
   first: 1 as 0 | 1,
-  /** Whether `first` is proven. */
+  /** Whether `first` is proven. Otherwise, the next walk begins with page 1. */
   firstKnown: false,
   /** Number of walks in a row whose first page was rejected in every size. */
   rejectedWalks: 0,
@@ -58,7 +60,7 @@ export const createListBehavior = (requestedLimit: number) => ({
 export type ListBehavior = ReturnType<typeof createListBehavior>;
 
 /** A page whose records have been processed. */
-export interface ReadPage {
+interface ReadPage {
   /** When it was observed. */
   readonly at: MonotonicMs;
   /** Number of records in the list, as the page states it. */

@@ -1,6 +1,6 @@
 import { ok, type Result } from "../../base/result.ts";
 import { type ApiError, isPermanent, isRequestRejected } from "../errors.ts";
-import type { ListBehavior, ListWalk, PageResult, ReadPage } from "./list-behavior.ts";
+import type { ListBehavior, ListWalk, PageResult } from "./list-behavior.ts";
 import { WalkProgress, type WalkReport } from "./walk-progress.ts";
 
 /** Limits to request, in this order, if the service rejects a larger one. The spec states no largest limit. */
@@ -52,7 +52,9 @@ export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Res
   };
   startReading();
   while (inFlight.size > 0) await Promise.race(inFlight);
-  if (progress.mayMissAPage() && !behavior.firstKnown && !signal.aborted) await probePageZero(walk, progress, signal);
+  // A service that counts pages from 0 may have rejected page 1 of a short list only in larger sizes.
+  const mayMissAPage = progress.mayMissAPage() || first.value.total <= (behavior.rejectedLimit ?? -1);
+  if (mayMissAPage && !behavior.firstKnown && !signal.aborted) await probePageZero(walk, progress, signal);
   for (const page of progress.gaps()) if (progress.isWorthwhile() && !signal.aborted) await read(page);
   for (const page of progress.head()) {
     if (progress.missing() > 0 && progress.isWorthwhile() && !signal.aborted) await read(page);
@@ -64,8 +66,9 @@ export async function walkList(walk: ListWalk, signal: AbortSignal): Promise<Res
 /** Reads the first page, which has the number 1 or 0. */
 async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<PageResult> {
   const { behavior } = walk;
-  const { limit } = behavior;
   behavior.walks++;
+  behavior.rejectedLimit = null;
+  if (!behavior.firstKnown) behavior.first = 1;
   if (behavior.walks % WALKS_PER_PROVEN_END === 0) {
     forgetEnd(behavior);
     if (behavior.first === 1) behavior.firstKnown = false;
@@ -80,27 +83,15 @@ async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<PageR
   behavior.rejectedWalks = isRejected ? behavior.rejectedWalks + 1 : 0;
   if (first.ok || isRejected) behavior.failedWalks = 0;
   else if (SLOW_ERRORS.has(first.error.kind)) behavior.failedWalks++;
-  if (!triesAll || behavior.firstKnown || behavior.first === 0) return first;
-  // A service that counts pages from 0 may reject page 1 of a short list, in every size or only in larger ones.
-  const isSmaller = smaller === null && behavior.limit < limit;
-  if (first.ok ? !isSmaller : !isRejected) return first;
-  const zero = first.ok ? await walk.read({ page: 0, limit }, signal) : await readPage(walk, 0, signal);
-  if (!zero.ok || (first.ok && !isWholeList(zero.value))) return first;
+  if (!isRejected || !triesAll || behavior.firstKnown) return first;
+  // A service that counts pages from 0 may reject page 1 of a short list.
+  const zero = await readPage(walk, 0, signal);
+  if (!zero.ok || (zero.value.length === 0 && zero.value.total > 0)) return first;
   behavior.first = 0;
   behavior.firstKnown = true;
   behavior.rejectedWalks = 0;
-  if (!first.ok) return zero;
-  setPageLimit(behavior, limit);
-  return withEarlierRead(zero.value, first.value);
+  return zero;
 }
-
-/** Returns whether a page has all records of its list. */
-export const isWholeList = ({ length, total }: Pick<ReadPage, "length" | "total">): boolean =>
-  length > 0 && length >= total;
-
-/** Returns a page as if all records that are new since before the `earlier` one were new on it. */
-const withEarlierRead = (page: ReadPage, { at, fresh }: ReadPage): PageResult =>
-  ok({ ...page, at, fresh: fresh + page.fresh });
 
 /** Returns the page size to read before larger ones are tried in this walk, or null to read only the usual one. */
 function smallerLimit({ failedWalks, limit, requestedLimit, walks, nextSizeTrial }: ListBehavior): number | null {
@@ -123,7 +114,8 @@ async function readSmallerPage(walk: ListWalk, smallest: number, signal: AbortSi
     const larger = await read({ page: behavior.first, limit }, signal);
     if (larger.ok) {
       setPageLimit(behavior, limit);
-      return withEarlierRead(larger.value, small.value);
+      const { at, fresh } = small.value;
+      return ok({ ...larger.value, at, fresh: fresh + larger.value.fresh });
     }
     if (isPermanent(larger.error)) {
       // A 429, for example, says nothing about the size.
@@ -139,11 +131,14 @@ async function readSmallerPage(walk: ListWalk, smallest: number, signal: AbortSi
 /** Reads a page. If the service rejects its size and `triesAll`, tries smaller ones, and keeps the first that it accepts. */
 async function readPage(walk: ListWalk, page: number, signal: AbortSignal, triesAll = true): Promise<PageResult> {
   const { behavior } = walk;
-  let read = await walk.read({ page, limit: behavior.limit }, signal);
-  for (const limit of triesAll ? smallerPageLimits(behavior.limit) : []) {
+  const largest = behavior.limit;
+  let read = await walk.read({ page, limit: largest }, signal);
+  for (const limit of triesAll ? smallerPageLimits(largest) : []) {
     if (read.ok || read.error.kind !== "client_error") return read;
     read = await walk.read({ page, limit }, signal);
-    if (read.ok) setPageLimit(behavior, limit);
+    if (!read.ok) continue;
+    setPageLimit(behavior, limit);
+    behavior.rejectedLimit = largest;
   }
   return read;
 }
@@ -178,6 +173,9 @@ async function probePageZero(walk: ListWalk, progress: WalkProgress, signal: Abo
   const isNew = length > 0 && fresh > length / 2;
   // A service that ignores the page number, or an empty list, proves nothing. One that repeats the last page has a page 0.
   if (!isNew && (isRepeating || length === 0)) return;
-  if (isNew) behavior.first = 0;
   behavior.firstKnown = true;
+  if (!isNew) return;
+  behavior.first = 0;
+  // The service may have rejected not the size of page 1, but its number.
+  behavior.nextSizeTrial = behavior.walks + 1;
 }

@@ -250,14 +250,16 @@ export class WalkProgress {
     behavior.pageSize = isSinglePage
       ? Math.max(this.#pageSize, Math.min(echo ?? this.#pageSize, behavior.limit))
       : this.#pageSize;
-    behavior.shortWalks = this.#fillsAPage(this.missing()) ? behavior.shortWalks + 1 : 0;
+    const isShort = this.#fillsAPage(this.missing());
+    behavior.shortWalks = isShort ? behavior.shortWalks + 1 : 0;
     if (behavior.shortWalks >= SHORT_WALKS_MAX) {
       behavior.shortWalks = 0;
       behavior.firstKnown = false;
-      behavior.first = 1;
     }
     if (this.#end === "cut" || this.#failures.length > 0) return;
-    if (this.#seen > 0 && this.#seen >= this.#largestTotal()) behavior.firstKnown = true;
+    // A service that counts from 1 may have no records on page 0.
+    if (this.#seen === 0 && behavior.first === 0) behavior.firstKnown = false;
+    if (!isShort && this.#seen > 0 && this.#seen >= this.#largestTotal()) behavior.firstKnown = true;
     if (isSinglePage && this.#repeatedInARow >= REPEATED_PAGES_MAX) behavior.ignoresPage = true;
     if (isSinglePage && this.#lastPage.length < behavior.limit) {
       behavior.singlePageMax = Math.max(behavior.singlePageMax, this.#lastPage.length);

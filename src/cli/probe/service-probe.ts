@@ -3,7 +3,7 @@ import { decodeNodeDetail, decodePage, type RawPage } from "../../api-client/dec
 import { type Call, ENDPOINTS, listNodesCall, listSessionsCall, readNodeCall } from "../../api-client/endpoints.ts";
 import type { ApiError } from "../../api-client/errors.ts";
 import { readJson } from "../../api-client/json-body.ts";
-import { isWholeList, PAGE_LIMIT_FALLBACKS, smallerPageLimits } from "../../api-client/pagination/list-walk.ts";
+import { PAGE_LIMIT_FALLBACKS, smallerPageLimits } from "../../api-client/pagination/list-walk.ts";
 import { fail, ok, type Result } from "../../base/result.ts";
 import type { NodeDetail } from "../../model/node.ts";
 import type { TransportResponse } from "../../model/ports.ts";
@@ -88,9 +88,10 @@ export async function observeService(
   }
   let pageZero: ServiceObservation["pageZero"] = null;
   // A service that counts pages from 0 may reject page 1 of a short list, in every size or only in larger ones.
-  if (nodes !== null && limit < pageLimit) {
+  if (nodes !== null && limit < pageLimit && nodes.page.total <= pageLimit) {
     const page = await readPage(listNodesCall({ page: 0, limit: pageLimit }));
-    if (page !== null && isWholeList({ length: page.records.length, total: page.total })) {
+    const start = page && { ...page, records: page.records.slice(0, limit) };
+    if (start !== null && start.records.length > 0 && !sharesRecords(start, nodes.page)) {
       nodes = null;
       pageZero = page;
     }

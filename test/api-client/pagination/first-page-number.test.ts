@@ -72,11 +72,119 @@ describe("the number of the first page", () => {
     },
   );
 
-  test("a rejected page size costs one call with page 0, in the first walk only", async () => {
+  test.each([
+    { total: 250, pageZeroCalls: [{ page: 0, limit: 100 }] },
+    { total: 2_500, pageZeroCalls: [] },
+  ])("a rejected page size of a list of $total records costs at most one call with page 0", async (list) => {
     const fails = (page: number) => (page === 0 ? "client_error" : null);
-    const { walk, asked } = walkOf({ total: 250, reject: 100, fails });
+    const { walk, asked } = walkOf({ total: list.total, reject: 100, fails });
     for (let walks = 0; walks < 5; walks++) await walk();
-    expect(asked.filter(({ page }) => page === 0)).toEqual([{ page: 0, limit: 1_000 }]);
+    expect(asked.filter(({ page }) => page === 0)).toEqual(list.pageZeroCalls);
+  });
+
+  describe.each([250, 900, 5_000])("a list of %i records of which one page is rejected once", (total) => {
+    test.each([
+      { name: "pages count from 0", first: 0, zeroIsOne: false },
+      { name: "page 0 is page 1", first: 1, zeroIsOne: true },
+    ] as const)("is read completely with every walk if $name", async ({ first, zeroIsOne }) => {
+      for (const countsPage of [false, true]) {
+        const stated = () => Math.min(total, countsPage ? asked.at(-1)!.limit : total);
+        const fails = () => (asked.length === 1 ? "client_error" : null);
+        const { walk, seen, asked, behavior } = walkOf({ total, first, zeroIsOne, stated, fails });
+        for (let walks = 0; walks < 5; walks++) {
+          expect(await walk()).toMatchObject({ value: { end: "reached", seen: total } });
+          expect(seen.size).toBe(total);
+        }
+        expect(behavior.first).toBe(first);
+      }
+    });
+  });
+
+  test.each([80, 120, 320, 450])(
+    "a list that counts %i records and shows 20 fewer is read if pages count from 0 and those after the end are rejected",
+    async (total) => {
+      const fails = (page: number, limit: number) => (page * limit >= total - 20 ? "client_error" : null);
+      const { walk, seen, behavior } = walkOf({ total, missing: 20, first: 0, fails });
+      for (let walks = 0; walks < 5; walks++) {
+        expect(await walk()).toMatchObject({ value: { end: "reached", seen: total - 20 } });
+        expect(seen.size).toBe(total - 20);
+      }
+      expect(behavior.limit).toBe(1_000);
+    },
+  );
+
+  test("a list that shrinks and states a total of 0 is read with every walk if pages count from 0", async () => {
+    let total = 42;
+    const list = {
+      first: 0,
+      stated: 0,
+      get total() {
+        return total;
+      },
+      fails: (page: number, limit: number) => (page * limit >= total ? "client_error" : null),
+    } as const;
+    const { walk, seen } = walkOf(list, 50);
+    for (; total > 0; total -= 3) {
+      expect(await walk()).toMatchObject({ value: { end: "reached" } });
+      expect(seen.size).toBe(total);
+    }
+  });
+
+  test.each([
+    { kind: "not_found", emptyTotal: 0 },
+    { kind: "client_error", emptyTotal: 0 },
+    { kind: "not_found", emptyTotal: 250 },
+  ] as const)("an empty page 0 with a total of $emptyTotal proves nothing if page 1 failed: $kind", async (empty) => {
+    let isRejected = true;
+    const fails = (page: number) => (isRejected && page === 1 ? empty.kind : null);
+    const { walk, seen, asked, behavior } = walkOf({ total: 250, clamp: 100, emptyTotal: empty.emptyTotal, fails });
+    await walk();
+    isRejected = false;
+    for (let walks = 0; walks < 3; walks++) {
+      asked.length = 0;
+      expect(await walk()).toMatchObject({ value: { end: "reached", seen: 250 } });
+      expect(seen.size).toBe(250);
+    }
+    expect(asked.map(({ page }) => page)).toEqual([1, 2, 3]);
+    expect(behavior.first).toBe(1);
+  });
+
+  test("an empty list is read with page 0 if pages count from 0 and the others are rejected, until it has records", async () => {
+    let total = 0;
+    const list = {
+      first: 0,
+      get total() {
+        return total;
+      },
+      fails: (page: number) => (page > 0 ? "not_found" : null),
+    } as const;
+    const { walk, seen, asked, behavior } = walkOf(list);
+    await walk();
+    asked.length = 0;
+    expect(await walk()).toMatchObject({ value: { isExact: true, seen: 0, total: 0 } });
+    expect(asked.map(({ page }) => page)).toEqual([1, 0]);
+    total = 40;
+    await walk();
+    expect([seen.size, behavior.first, behavior.firstKnown]).toEqual([40, 0, true]);
+  });
+
+  test("a list is read again after the service began to count pages from 1, and leaves page 0 empty", async () => {
+    let first: 0 | 1 = 0;
+    const list = {
+      total: 250,
+      clamp: 100,
+      emptyTotal: 0,
+      get first() {
+        return first;
+      },
+    };
+    const { walk, seen, behavior } = walkOf(list);
+    await walk();
+    expect([seen.size, behavior.first]).toEqual([250, 0]);
+    first = 1;
+    await walk();
+    await walk();
+    expect(seen.size).toBe(250);
   });
 
   test("page 0 is found although the total counts only the records of a page, or none", async () => {
