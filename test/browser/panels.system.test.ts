@@ -48,11 +48,6 @@ test("banners name the operator, and link the section of the runbook and Grafana
       }),
     }),
   });
-  await page.locator(".banner").getByText("The API key was rejected; actions are on hold").waitFor();
-  await page
-    .locator(".banner")
-    .getByText("the API key is not accepted. One action is tried every 15 minutes.")
-    .waitFor();
   await page.locator(".banner").getByText("03:00:00 by alice: A deploy. All actions are on hold.").waitFor();
   await page.locator(".banner").getByText("connect ECONNREFUSED. Node data is from 03:05:00.").waitFor();
   await page.locator(".banner").getByText("The new configuration was rejected").waitFor();

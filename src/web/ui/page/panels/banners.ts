@@ -77,11 +77,6 @@ function bannersOf({
     const text = `Actions are on hold until at least ${timeOfDay(remediation.storm_until, now)}: ${remediation.storm_cause}.`;
     banners.push({ tone: "wait", title: "Storm", text, alert: "ProxynetFleetOffline" });
   }
-  if (remediation.credentials !== null) {
-    const text = `${sentence(remediation.credentials)} One action is tried every 15 minutes.`;
-    const title = "The API key was rejected; actions are on hold";
-    banners.push({ tone: "bad", title, text, alert: "ProxywardenApiKeyRefused" });
-  }
   if (rejectedAt !== null) {
     const text = `at ${timeOfDay(rejectedAt, now)}. The previous configuration stays active. Run proxywarden check to list the errors.`;
     const title = "The new configuration was rejected";
