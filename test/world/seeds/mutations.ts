@@ -198,7 +198,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "recordStepResult(observed && episode, seen,",
       },
     ],
-    ...safety(4),
+    ...race("limit", 9),
   },
   {
     name: "one wrong Date sets the service's clock",
