@@ -128,7 +128,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: `if (episode.state === "suspended") return false;`,
       },
     ],
-    ...safety(4),
+    ...safety(3),
   },
   {
     name: "canary never released",
