@@ -23,13 +23,15 @@ export function toServiceTime(context: ReportsContext, time: EpochMs, at: Monoto
 
 /**
  * Returns whether any node has reported since a step was sent, or true if the service's time is unknown. Otherwise the
- * responses since then, as those of a cache, may be older than the step.
+ * responses since then, as those of a cache, may be older than the step. Returns false while the Date of the response that
+ * listed the node contradicts earlier ones and no later response has shown which are right.
  */
 export function hasReportsSince(context: ReportsContext, sentAt: EpochMs, slot: number): boolean {
-  const { observed, remediationState } = context;
+  const { observed, remediationState, client, clock } = context;
   const listedAt = observed.fleet.listedAt.at(slot);
   const since = toServiceTime(context, sentAt, listedAt);
-  if (since === null || remediationState.epochOf(listedAt) - sentAt > REPORT_DELAY_MS_MAX) return true;
+  if (since === null) return client.serviceTime(clock.monotonic()) === null;
+  if (remediationState.epochOf(listedAt) - sentAt > REPORT_DELAY_MS_MAX) return true;
   return latestReportAt(context) > since + DATE_PRECISION_MS;
 }
 

@@ -11,6 +11,8 @@ export interface Observations {
   listedAt(node: string): MonotonicMs;
   /** When an answer last showed a node, or -Infinity if none did. */
   observedAt(node: string): MonotonicMs;
+  /** Whether the last answer that showed a node to this process showed it as offline. */
+  isShownOffline(node: string): boolean;
   recordRead(node: string, status: number, body: Uint8Array, at: MonotonicMs): void;
   /** Ends a list walk. `ids` are the nodes that the daemon knows now. Returns nodes that it dropped too early. */
   endWalk(ids: ReadonlySet<string>): readonly string[];
@@ -111,6 +113,7 @@ export function createObservations(): Observations {
     },
     listedAt: (node) => nodes.get(node)?.listedAt ?? Number.NEGATIVE_INFINITY,
     observedAt: (node) => nodes.get(node)?.at ?? Number.NEGATIVE_INFINITY,
+    isShownOffline: (node) => nodes.get(node)?.status === "offline",
     offlineMs: (node) => nodes.get(node)?.longestOfflineMs ?? 0,
   };
 }

@@ -192,7 +192,7 @@ export const nodesOfShare = (share: number, nodes: number): number =>
 /** Returns whether the service's answer proves that the POST was not executed. */
 export const wasRejected = ({ answer }: PostAttempt): boolean => answer === 401 || answer === 403 || answer === 429;
 
-/** The longest time that a POST takes to reach the service. */
+/** The longest time that a POST without an answer takes to reach the service. */
 const WIRE_MS = 1_000;
 
 /** Returns whether the node is still disrupted by a POST, by its actual state. */
@@ -200,7 +200,7 @@ export function isDisruptedByUs(parts: SimulationParts, post: PostAttempt): bool
   const { service, clock, withOperator } = parts;
   if (typeof post.answer === "number" && post.answer >= 400 && post.answer < 500) return false;
   const ageMs = clock.monotonic() - post.at;
-  if (ageMs < WIRE_MS) return true;
+  if (ageMs < WIRE_MS && typeof post.answer !== "number") return true;
   const node = findNode(service.network.fleet, post.node);
   if (node === null) return false;
   if (post.kind === "reboot") {

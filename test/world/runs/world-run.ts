@@ -166,7 +166,9 @@ function createWorldRun(input: WorldInput): WorldRun {
         diskFullUntil = until(event.forMs);
         return;
       case "clock_step":
-        return parts.clock.stepWallClock(event.byMs);
+        // Nothing sets the clock of a suspended machine. A step back could hide the suspension.
+        if (!parts.machine.isSuspended()) parts.clock.stepWallClock(event.byMs);
+        return;
       case "reload":
         return simulation.reload(event.configuration);
       case "quarantine":

@@ -128,7 +128,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: `if (episode.state === "suspended") return false;`,
       },
     ],
-    ...safety(4),
+    ...safety(3),
   },
   {
     name: "canary never released",
@@ -198,7 +198,7 @@ export const MUTATIONS: readonly Mutation[] = [
         replace: "recordStepResult(observed && episode, seen,",
       },
     ],
-    ...safety(4),
+    ...race("limit", 9),
   },
   {
     name: "one wrong Date sets the service's clock",

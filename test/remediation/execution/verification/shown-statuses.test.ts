@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { DAY_MS, type DurationMs, HOUR_MS, MINUTE_MS } from "../../../../src/base/duration.ts";
+import type { Transport } from "../../../../src/model/ports.ts";
 import type { Action } from "../../../../src/model/remediation/episode.ts";
 import { defaultServiceOptions } from "../../../../src/simulator/default-scenarios.ts";
 import {
@@ -107,6 +108,23 @@ describe("a node that is shown as online while it reboots", () => {
   test("is not verified by a last_seen that is later than the service's Date", async () => {
     const lastSeen = new RegExp(`("id":"${node}".*?"last_seen":")2026`, "g");
     const wrapTransport = changingBodies((body) => body.replaceAll(lastSeen, "$12027"));
+    const { sentAt, endedAt } = await rebootedNode({ wrapTransport });
+    expect(endedAt! - sentAt!).toBeGreaterThanOrEqual(noFailureRates.rebootMs);
+  });
+
+  test("is not verified by a list whose Date contradicts the other responses", async () => {
+    let isNext = false;
+    const wrapTransport = (service: Transport): Transport => ({
+      ...service,
+      async request(request, signal) {
+        const result = await service.request(request, signal);
+        const isChanged = isNext && result.ok && request.path.startsWith("/v1/nodes?");
+        if (isChanged || request.method === "POST") isNext = !isChanged;
+        if (!isChanged) return result;
+        const date = new Date(Date.parse(result.value.headers.date!) + HOUR_MS).toUTCString();
+        return { ...result, value: { ...result.value, headers: { ...result.value.headers, date } } };
+      },
+    });
     const { sentAt, endedAt } = await rebootedNode({ wrapTransport });
     expect(endedAt! - sentAt!).toBeGreaterThanOrEqual(noFailureRates.rebootMs);
   });
