@@ -18,8 +18,6 @@ const LOST_NODES_MS: DurationMs = 4 * HOUR_MS;
 const OVERDUE_MS: DurationMs = HOUR_MS;
 /** Time after the first walk of a process by which the daemon knows how long it was down. */
 const CLOCK_SETTLED_MS: DurationMs = 70 * MINUTE_MS;
-/** Detail of the trust blocker before the first walk of a process. */
-const NO_WALK_DETAIL = "no walk of the node list has completed yet";
 /** Shares of the pending requests that are approved or rejected at each step. */
 const APPROVED_SHARE = 0.006;
 const REJECTED_SHARE = 0.0006;
@@ -148,8 +146,8 @@ export class Operators {
   #checkNotExpired(id: string): void {
     const { clock, config, processStartedAt, machine, addViolation } = this.#parts;
     const now = clock.monotonic();
-    const { trust } = this.#simulation.process()!.remediation.view.status();
-    if (trust.some(({ detail }) => detail === NO_WALK_DETAIL)) this.#withoutWalkAt = now;
+    const fleet = this.#simulation.process()!.snapshot()?.fleet;
+    if (fleet === undefined || fleet.settledAt === null) this.#withoutWalkAt = now;
     if (!this.#requestedAt.has(id)) this.#requestedAt.set(id, now);
     const waitedMs = now - this.#requestedAt.get(id)!;
     const isExpired = waitedMs > config.safety.approvalTtlMs + STEP_MS_MAX;
