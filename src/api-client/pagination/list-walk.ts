@@ -82,7 +82,7 @@ async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<PageR
       ? await readPage(walk, behavior.first, signal, triesAll && triesSizes)
       : await readSmallerPage(walk, smaller, signal);
   const isRejected = !first.ok && isRequestRejected(first.error);
-  behavior.rejectedWalks = isRejected ? behavior.rejectedWalks + 1 : 0;
+  behavior.rejectedWalks = isRejected ? behavior.rejectedWalks + Number(triesSizes) : 0;
   if (first.ok || isRejected) behavior.failedWalks = 0;
   else if (SLOW_ERRORS.has(first.error.kind)) behavior.failedWalks++;
   if (!isRejected || !triesAll || behavior.firstKnown) return first;

@@ -171,6 +171,27 @@ describe("the number of the first page", () => {
     },
   );
 
+  test("smaller pages are requested soon after an empty list has records that only they show", async () => {
+    let total = 0;
+    const list = {
+      clamp: 100,
+      get first(): 0 | 1 {
+        return total === 0 ? 0 : 1;
+      },
+      get total() {
+        return total;
+      },
+      fails: (page: number, limit: number) =>
+        (total === 0 ? page > 0 : page === 0 || limit > 100) ? ("client_error" as const) : null,
+    };
+    const { walk, seen } = walkOf(list);
+    await walk();
+    total = 250;
+    await walk();
+    await walk();
+    expect(seen.size).toBe(250);
+  });
+
   test("a list is read again after the service began to count pages from 1, and leaves page 0 empty", async () => {
     let first: 0 | 1 = 0;
     const list = {
