@@ -110,6 +110,23 @@ test("a node that is opened from the end of a long list of approvals is shown, a
   expect((await page.locator("#approvals a:focus").boundingBox())!.y).toBeLessThan(1_000);
 });
 
+test("after another node was opened from the end of the list, closing the panel shows where it was opened", async () => {
+  const approvals = Array.from({ length: 30 }, (_, index) => ({
+    ...sampleApproval,
+    id: `act-${index}`,
+    node: `node_${index}`,
+  }));
+  const { page } = await openDaemon({ remediation: () => ({ ...sampleRemediation(), approvals: () => approvals }) });
+  const links = page.locator("#approvals a");
+  await links.first().click();
+  await page.locator("#panel-title").getByText("node_0").waitFor();
+  await links.last().click();
+  await page.locator("#panel-title").getByText("node_29").waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator("#panel").waitFor({ state: "hidden" });
+  expect((await page.locator("#approvals li:last-child a:focus").boundingBox())!.y).toBeLessThan(1_000);
+});
+
 test("a field whose last value is stale is shown once", async () => {
   const { policies, ...rest } = sampleExplanation("node_1");
   const fields = { "node.status": "online", "node.cpu_usage": 0.975 };

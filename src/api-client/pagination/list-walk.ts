@@ -68,6 +68,8 @@ async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<PageR
   const { behavior } = walk;
   behavior.walks++;
   behavior.rejectedLimit = null;
+  // If the last walk began with page 0, the number of page 1 is more likely to be rejected than its size.
+  const triesSizes = behavior.firstKnown || behavior.first === 1;
   if (!behavior.firstKnown) behavior.first = 1;
   if (behavior.walks % WALKS_PER_PROVEN_END === 0) {
     forgetEnd(behavior);
@@ -77,10 +79,10 @@ async function readFirstPage(walk: ListWalk, signal: AbortSignal): Promise<PageR
   const triesAll = behavior.rejectedWalks % REJECTED_WALKS_PER_TRIAL === 0;
   const first =
     smaller === null
-      ? await readPage(walk, behavior.first, signal, triesAll)
+      ? await readPage(walk, behavior.first, signal, triesAll && triesSizes)
       : await readSmallerPage(walk, smaller, signal);
   const isRejected = !first.ok && isRequestRejected(first.error);
-  behavior.rejectedWalks = isRejected ? behavior.rejectedWalks + 1 : 0;
+  behavior.rejectedWalks = isRejected ? behavior.rejectedWalks + Number(triesSizes) : 0;
   if (first.ok || isRejected) behavior.failedWalks = 0;
   else if (SLOW_ERRORS.has(first.error.kind)) behavior.failedWalks++;
   if (!isRejected || !triesAll || behavior.firstKnown) return first;

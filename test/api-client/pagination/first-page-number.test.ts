@@ -149,23 +149,47 @@ describe("the number of the first page", () => {
     expect(behavior.first).toBe(1);
   });
 
-  test("an empty list is read with page 0 if pages count from 0 and the others are rejected, until it has records", async () => {
+  test.each(["not_found", "client_error"] as const)(
+    "an empty list costs two calls per walk if pages count from 0 and the others are rejected: %s",
+    async (kind) => {
+      let total = 0;
+      const list = {
+        first: 0,
+        get total() {
+          return total;
+        },
+        fails: (page: number) => (page > 0 ? kind : null),
+      } as const;
+      const { walk, seen, asked, behavior } = walkOf(list);
+      await walk();
+      asked.length = 0;
+      expect(await walk()).toMatchObject({ value: { isExact: true, seen: 0, total: 0 } });
+      expect(asked.map(({ page }) => page)).toEqual([1, 0]);
+      total = 40;
+      await walk();
+      expect([seen.size, behavior.first, behavior.firstKnown]).toEqual([40, 0, true]);
+    },
+  );
+
+  test("smaller pages are requested soon after an empty list has records that only they show", async () => {
     let total = 0;
     const list = {
-      first: 0,
+      clamp: 100,
+      get first(): 0 | 1 {
+        return total === 0 ? 0 : 1;
+      },
       get total() {
         return total;
       },
-      fails: (page: number) => (page > 0 ? "not_found" : null),
-    } as const;
-    const { walk, seen, asked, behavior } = walkOf(list);
+      fails: (page: number, limit: number) =>
+        (total === 0 ? page > 0 : page === 0 || limit > 100) ? ("client_error" as const) : null,
+    };
+    const { walk, seen } = walkOf(list);
     await walk();
-    asked.length = 0;
-    expect(await walk()).toMatchObject({ value: { isExact: true, seen: 0, total: 0 } });
-    expect(asked.map(({ page }) => page)).toEqual([1, 0]);
-    total = 40;
+    total = 250;
     await walk();
-    expect([seen.size, behavior.first, behavior.firstKnown]).toEqual([40, 0, true]);
+    await walk();
+    expect(seen.size).toBe(250);
   });
 
   test("a list is read again after the service began to count pages from 1, and leaves page 0 empty", async () => {

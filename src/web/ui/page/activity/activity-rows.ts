@@ -147,13 +147,13 @@ export class ActivityRows {
 
   #addOlder(kind: RowKind, lines: readonly ActivityLine[]): void {
     const stream = this.#streams[kind];
-    const isNew = lines.some(({ key }) => !this.#lines.has(key));
     this.#add(lines);
     this.#keptMax += lines.length;
     stream.isComplete = lines.length < ROWS_PER_READ;
     const oldest = lines.at(-1)?.storedAt ?? stream.oldest;
     // If one instant has more rows than a response, the rest of them is skipped.
-    stream.oldest = isNew || oldest === null ? oldest : new Date(Date.parse(oldest) - 1).toISOString();
+    const isStuck = oldest !== null && oldest === stream.oldest;
+    stream.oldest = isStuck ? new Date(Date.parse(oldest) - 1).toISOString() : oldest;
   }
 
   #add(lines: readonly ActivityLine[]): void {

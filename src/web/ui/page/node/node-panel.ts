@@ -84,7 +84,10 @@ export class NodePanel {
     const replacements = key === null ? [] : document.querySelectorAll<HTMLElement>(`[data-k="${CSS.escape(key)}"]`);
     for (const element of [this.#opener, ...replacements, byId("cells"), byId("search")]) {
       element.focus({ preventScroll: true });
-      if (document.activeElement === element && element !== document.body) return;
+      if (document.activeElement !== element || element === document.body) continue;
+      // The column may have been scrolled while another node was shown.
+      if (this.#column.contains(element)) element.scrollIntoView({ block: "nearest" });
+      return;
     }
   }
 

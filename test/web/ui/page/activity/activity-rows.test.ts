@@ -151,6 +151,23 @@ test("an action that changed lately is shown, even if many decisions were made s
   expect(rows.lines("all")[0]).toMatchObject({ kind: "actions" });
 });
 
+test("no older action is skipped if those that were created with it changed lately", async () => {
+  const sent = Array.from({ length: 210 }, (_, index): ActivityLine => {
+    const createdAt = SAMPLES_START_MS + (index < 190 ? 1_000 : 0);
+    const endedAt = index < ROWS_PER_READ ? SAMPLES_START_MS + 2_000_000 : createdAt;
+    return actionLine(actionView({ ...verifiedAction, id: `act-${index}`, createdAt, endedAt }));
+  });
+  const rows = new ActivityRows(async (kind, until) => {
+    const lines = kind === "actions" ? sent : [];
+    return lines.filter(({ storedAt }) => until === null || storedAt <= until).slice(0, ROWS_PER_READ);
+  });
+  await rows.load();
+  for (let second = 1; second <= 1_000; second++) rows.put(line(second));
+  rows.dropOldest();
+  await rows.loadOlder("actions", () => false);
+  expect(rows.lines("actions")).toHaveLength(sent.length);
+});
+
 test("rows are known once those of all chosen kinds were read", async () => {
   const journal = new Journal(1);
   journal.isReachable = false;
