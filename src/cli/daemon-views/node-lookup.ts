@@ -4,6 +4,7 @@ import type { NodesView } from "../../web/api/node-views.ts";
 import { checkText, ROWS_MAX } from "../../web/api/query.ts";
 import type { LeaderView, statusView } from "../../web/api/status-views.ts";
 import type { NameFilters } from "../../web/api/unknown-names.ts";
+import { standsBy } from "../../web/ui/page/format.ts";
 import { CommandFailure, EXIT_USAGE, orFailure, PROGRAM } from "../context.ts";
 import type { DaemonClient } from "../daemon-client.ts";
 import { stripControlCharacters } from "../output/text.ts";
@@ -64,7 +65,7 @@ export async function emptyFleetReason(daemon: DaemonClient): Promise<string | n
   const { pagination } = await readNodesPage({ limit: 1 }, daemon);
   if (pagination.total > 0) return null;
   const { leader = null, nodes = null, collectors } = await daemon.get<NodesStatus>("/api/v1/status", {});
-  if (leader !== null && !leader.is_this) {
+  if (standsBy(leader)) {
     const where = leader.url ?? leader.name;
     return `this daemon stands by and knows no nodes: ask the leader${where === null ? "" : ` at ${stripControlCharacters(where)}`}`;
   }

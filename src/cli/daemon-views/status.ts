@@ -1,7 +1,14 @@
 import { MINUTE_MS, SECOND_MS } from "../../base/duration.ts";
 import type { HeldNodeView, PolicyView, remediationStatusView } from "../../web/api/remediation-views.ts";
 import type { budgetView, LeaderView, statusView } from "../../web/api/status-views.ts";
-import { countNoun, episodeState, formatCount, formatDuration } from "../../web/ui/page/format.ts";
+import {
+  countNoun,
+  episodeState,
+  formatCount,
+  formatDuration,
+  NOT_POLLING,
+  standsBy,
+} from "../../web/ui/page/format.ts";
 import { PROGRAM } from "../context.ts";
 import { formatLength, formatTable, formatTime, type Paint, stripControlCharacters } from "../output/text.ts";
 import { viewCommand } from "./daemon-view.ts";
@@ -84,12 +91,9 @@ function clockText({ service_clock_skew_seconds: skew }: Status): string | null 
   return `the service's clock is ${formatDuration(Math.abs(skew))} ${direction} the daemon's`;
 }
 
-/** Returns whether a daemon stands by, and therefore polls nothing. */
-const isStandby = ({ leader }: Status): boolean => leader?.is_this === false;
-
 function countsText(status: Status, collector: "nodes" | "sessions"): string {
   const counts: Readonly<Record<string, number>> | null = status[collector];
-  if (counts === null && isStandby(status)) return "not known: this daemon does not poll";
+  if (counts === null && standsBy(status.leader)) return `not known: ${NOT_POLLING}`;
   if (counts === null) return status.collectors[collector].planned === null ? "not collected" : "not known yet";
   const { total = 0, ...byStatus } = counts;
   const parts = Object.entries(byStatus).flatMap(([status, count]) =>
@@ -146,7 +150,7 @@ function monthText({ calls, calls_limit: limit, ends_at: end }: Budget["month"])
 }
 
 function collectorTable(status: Status, paint: Paint): string {
-  const unplanned = isStandby(status) ? "-" : "not collected";
+  const unplanned = standsBy(status.leader) ? "-" : "not collected";
   const cells = Object.entries(status.collectors).map(([collector, { planned, age_seconds: age, ...last }]) => {
     // The plan keeps the last interval that the month allowed.
     const isSpent = planned?.calls_per_minute === 0 && planned.bound_by === "month";

@@ -1,5 +1,7 @@
 // Formats of numbers, durations and times. The CLI formats numbers and durations in the same way, but times in UTC.
 
+import type { LeaderView } from "../../api/status-views.ts";
+
 const grouped = new Intl.NumberFormat("en-US");
 
 /** Formats a whole number with thousands separators, or as a dash if it is unknown. */
@@ -111,6 +113,13 @@ export const actionState = (state: string): string => ACTION_STATES[state] ?? hu
 /** Formats a number of things, such as `1 node` or `3 nodes`. */
 export const countNoun = (amount: number, thing: string): string =>
   `${formatCount(amount)} ${thing}${amount === 1 ? "" : "s"}`;
+
+/** Says why a standby has no data of its own. */
+export const NOT_POLLING = "this daemon does not poll";
+
+/** Returns whether a daemon stands by, and therefore polls nothing. `leader` is that section of its status. */
+export const standsBy = (leader: LeaderView | undefined): leader is NonNullable<LeaderView> =>
+  leader?.is_this === false;
 
 /** Words of a text, without punctuation at their ends. */
 const WORDS = /[^\s"'(),;]*[^\s"'(),;.:]/g;

@@ -1,6 +1,6 @@
 import type { Collector, Status } from "../api.ts";
 import { byId, createElement, fill } from "../dom.ts";
-import { countNoun, humanize, sinceText, timeOfDay, withLocalTimes } from "../format.ts";
+import { countNoun, humanize, sinceText, standsBy, timeOfDay, withLocalTimes } from "../format.ts";
 import { commandButton, type OperatorCommand } from "./command-buttons.ts";
 import { acceptInventory, resetBreaker, resume } from "./daemon-commands.ts";
 
@@ -36,7 +36,7 @@ function bannersOf({
   now: at,
 }: Status): readonly Banner[] {
   const now = Date.parse(at);
-  const isStandby = leader !== null && !leader.is_this;
+  const isStandby = standsBy(leader);
   const banners: Banner[] = [];
   if (isStandby && nodes !== null) {
     const readAt = collectors.nodes.last_success_at;

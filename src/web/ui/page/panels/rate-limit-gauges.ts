@@ -1,6 +1,15 @@
 import type { Budget, Category, Collector, Status } from "../api.ts";
 import { bar, byId, type Child, createElement, fill, tick } from "../dom.ts";
-import { countNoun, formatCount, formatDuration, formatPercent, formatSlowdown, humanize } from "../format.ts";
+import {
+  countNoun,
+  formatCount,
+  formatDuration,
+  formatPercent,
+  formatSlowdown,
+  humanize,
+  NOT_POLLING,
+  standsBy,
+} from "../format.ts";
 
 /** Minimum slowdown that is shown. Smaller ones would be displayed as 1.0. */
 const SLOWDOWN_SHOWN_MIN = 1.05;
@@ -43,7 +52,7 @@ function categoryRow(name: string, category: Category, reserve: number): HTMLEle
   const { held_by, in_seconds } = category.next_poll;
   const delay = in_seconds === null ? "" : `in ${formatDuration(in_seconds)}, `;
   // A standby has no next call.
-  const ready = in_seconds === null ? "this daemon does not poll" : "the next call can be sent now";
+  const ready = in_seconds === null ? NOT_POLLING : "the next call can be sent now";
   const next = held_by === null ? ready : `next call ${delay}delayed by ${LIMIT_TEXTS[held_by]}`;
   const window = window_seconds === 60 ? "minute" : formatDuration(window_seconds);
   const rate = `${formatCount(limit)} a ${window}${burst > requests ? `, burst ${formatCount(burst)}` : ""}`;
@@ -131,7 +140,7 @@ const LATE_AGE_SHARE = 0.53;
 export function showFreshness(status: Status): void {
   const { collectors, leader } = status;
   const nodes = status.nodes?.total ?? 0;
-  const isStandby = leader !== null && !leader.is_this;
+  const isStandby = standsBy(leader);
   fill(byId("fresh"), [collectors, nodes, isStandby], () =>
     Object.entries(collectors).map(([name, collector]) => freshnessRow(name, collector, nodes, isStandby)),
   );
@@ -140,7 +149,7 @@ export function showFreshness(status: Status): void {
 function freshnessRow(name: string, collector: Collector, nodes: number, isStandby: boolean): HTMLElement {
   const { planned, age_seconds, nodes_read, failure } = collector;
   if (planned === null) {
-    return gaugeElement({ name, value: "off", note: isStandby ? "this daemon does not poll" : "not collected" });
+    return gaugeElement({ name, value: "off", note: isStandby ? NOT_POLLING : "not collected" });
   }
   const age = age_seconds?.max ?? null;
   const share = age === null ? 0 : age / planned.fresh_seconds;

@@ -4,7 +4,7 @@ import { countNodes, type FleetModel } from "../fleet/fleet.ts";
 import { ATTENTION } from "../fleet/node-filter.ts";
 import { needsAttention, REMEDIATION_STATES } from "../fleet/remediation-states.ts";
 import { ringElement } from "../fleet/status-icon.ts";
-import { countNoun, formatCount, formatDuration, formatPercent, humanize } from "../format.ts";
+import { countNoun, formatCount, formatDuration, formatPercent, humanize, NOT_POLLING, standsBy } from "../format.ts";
 import { formatFragment, onlyFilter, type ViewState } from "../view-state.ts";
 
 /** Shortest interval between two screen reader announcements. */
@@ -36,7 +36,7 @@ export function showTiles(
   const online = fleet && countNodes(fleet, (status) => status === "online");
   const attention = fleet && countNodes(fleet, needsAttention);
   const month = budget?.month ?? null;
-  const standby = status?.leader?.is_this === false ? "this daemon does not poll" : null;
+  const standby = standsBy(status?.leader) ? NOT_POLLING : null;
   const tiles: readonly Tile[] = [
     {
       name: "Online",
